@@ -3,7 +3,6 @@ module github.com/fenceline-dev/fenceline/pkg
 go 1.26.0
 
 require (
-	github.com/fenceline-dev/fenceline/proto v0.0.0
 	buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go v1.36.12-20260825204119-511051f7f437.1
 	buf.build/go/protovalidate v1.4.0
 	github.com/Shopify/toxiproxy/v2 v2.5.0
@@ -12,6 +11,7 @@ require (
 	github.com/bluekeyes/go-gitdiff v0.9.0
 	github.com/bradleyfalzon/ghinstallation/v2 v2.12.0
 	github.com/caarlos0/env/v11 v11.4.2
+	github.com/fenceline-dev/fenceline/proto v0.0.0
 	github.com/google/go-cmp v0.7.0
 	github.com/google/go-github/v66 v66.0.0
 	github.com/google/uuid v1.6.0
@@ -43,6 +43,16 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-replace (
-	github.com/fenceline-dev/fenceline/proto => ../proto
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/exaring/otelpgx v0.13.0 // indirect
+	github.com/go-logr/logr v1.4.4 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
+	golang.org/x/text v0.44.0 // indirect
 )
+
+replace github.com/fenceline-dev/fenceline/proto => ../proto
