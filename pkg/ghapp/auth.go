@@ -1,7 +1,6 @@
 package ghapp
 
 import (
-	"io"
 	"net/http"
 	"time"
 )
@@ -85,11 +84,8 @@ func rewound(req *http.Request) (*http.Request, error) {
 	return again, nil
 }
 
-// drain lets the connection be used again; the body of a 401 is bounded already.
-func drain(resp *http.Response) {
-	_, _ = io.Copy(io.Discard, resp.Body)
-	_ = resp.Body.Close()
-}
+// drain lets go of an answer; the body of a 401 is in memory already.
+func drain(resp *http.Response) { _ = resp.Body.Close() }
 
 func pause(req *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)

@@ -33,7 +33,7 @@ func classify(err error, method string) Failure {
 		}
 		return f
 	}
-	if resp, message, secondary := answer(err); resp != nil {
+	if resp, message, secondary := answer(err); resp != nil { //nolint:bodyclose // a failure's body is in memory
 		f := classifyResponse(resp, message, secondary)
 		f.Err = err
 		return f

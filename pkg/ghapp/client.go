@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/go-github/v66/github"
 )
@@ -17,21 +18,27 @@ type Client struct {
 	GitHub       *github.Client
 	Installation int64 // 0 is the App itself
 
-	wire *wire
+	wire    *wire
+	timeout time.Duration
 }
 
 // Do sends the request and decodes the answer into v, as github.Client.Do does (an io.Writer gets
 // the raw body, nil gets nothing). Its error is always a *Failure; it knows whether the
 // request can have left this process, which Classify alone cannot.
 func (c *Client) Do(ctx context.Context, req *http.Request, v any) (*github.Response, error) {
+	limited, cancel := context.WithTimeout(ctx, c.timeout) // redirects included
+	defer cancel()
 	var sent atomic.Bool
-	resp, err := c.GitHub.Do(context.WithValue(ctx, sentKey{}, &sent), req, v)
+	resp, err := c.GitHub.Do(context.WithValue(limited, sentKey{}, &sent), req, v)
 	if err == nil {
 		return resp, nil
 	}
 	f := classify(err, req.Method)
 	if f.Class == None { // 202: accepted is not a failure
 		return resp, nil
+	}
+	if f.Reason == ReasonCancelled && ctx.Err() == nil { // our own limit, not the caller's
+		f.Reason = ReasonInterrupted
 	}
 	if f.Class == Unknown && !sent.Load() {
 		f.Class, f.Reason = NotExecuted, ReasonNotSent

@@ -150,10 +150,11 @@ func TestJWTClientSpeaksAsTheApp(t *testing.T) {
 func TestEachInstallationHasOneClientOfItsOwn(t *testing.T) {
 	t.Parallel()
 	a := newHub(t, ok).app(t)
-	if a.Client(1) != a.Client(1) {
+	one, again, two := a.Client(1), a.Client(1), a.Client(2)
+	if one != again {
 		t.Error("a second client for one installation")
 	}
-	if a.Client(1) == a.Client(2) || a.Client(1).GitHub == a.Client(2).GitHub {
+	if one == two || one.GitHub == two.GitHub {
 		t.Error("two installations share a client")
 	}
 }

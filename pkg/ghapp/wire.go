@@ -1,6 +1,7 @@
 package ghapp
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -116,11 +117,19 @@ func (l *leg) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	withhold(resp.Header)
 	if resp.StatusCode >= 400 {
-		resp.Body = &bounded{ReadCloser: resp.Body, left: errorBody, cut: true}
+		resp.Body = buffered(resp.Body)
 	} else {
 		resp.Body = &bounded{ReadCloser: resp.Body, left: l.maxBody}
 	}
 	return resp, nil
+}
+
+// buffered reads the body of a failure at once. Its status says what matters, so it is no matter
+// if the rest is cut off.
+func buffered(body io.ReadCloser) io.ReadCloser {
+	head, _ := io.ReadAll(io.LimitReader(body, errorBody))
+	_ = body.Close()
+	return io.NopCloser(bytes.NewReader(head))
 }
 
 // marked arranges that the caller learns whether the request can have reached GitHub.
@@ -156,11 +165,10 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 
 func sameHost(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-// bounded ends a body at its limit: with an error, or silently where the rest is of no use.
+// bounded ends a body that is longer than its limit with an error.
 type bounded struct {
 	io.ReadCloser
 	left int64
-	cut  bool
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
@@ -177,9 +185,6 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 // past is at the limit: a body that ends exactly there is whole.
 func (b *bounded) past() (int, error) {
-	if b.cut {
-		return 0, io.EOF
-	}
 	var one [1]byte
 	for {
 		n, err := b.ReadCloser.Read(one[:])
