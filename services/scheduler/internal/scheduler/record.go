@@ -1,0 +1,111 @@
+package scheduler
+
+import "time"
+
+// Record folds an activity into the target; the caller has made sure that the activity's id is new.
+// Whatever may change the comparison starts a new generation, which is what invalidates every older
+// fence. No activity clears DueAt: payloads come out of order, so that a close, a draft and a reopen
+// only make the target due, and the read decides.
+func (r Rules) Record(t Target, a Activity, now time.Time) (Target, Effects) {
+	var e Effects
+	if t.seen(a) {
+		e.decide(t, Decision{Kind: DecisionAlreadySeen, Activity: a.ID, Reason: string(a.Cause)})
+		return t, e
+	}
+	kind := DecisionDue
+	if t.Due() && !t.Claim.Held() {
+		kind = DecisionCoalesced
+	}
+	t.Activities++
+	t.Generation++
+	t.TouchedAt = now
+	t.hear(a, now)
+	t.DueAt = r.due(t, a, now)
+	if t.FirstActivityAt.IsZero() {
+		t.FirstActivityAt = now
+	}
+	if a.Cause == CauseRequest {
+		t.Requests = append(t.Requests[:len(t.Requests):len(t.Requests)], a.Request)
+		if !t.NotBeforeLapsed {
+			t.NotBefore = time.Time{}
+		}
+	}
+	e.decide(t, Decision{Kind: kind, Activity: a.ID, Request: a.Request.ID, Reason: string(a.Cause)})
+	t.takeBack(&e)
+	t.cancelContradicted()
+	t.wake(&e, now)
+	return t, e
+}
+
+// seen says that the activity brings nothing new against the last read, or something older than it.
+// While anything was recorded since that read, nothing counts as seen: a push and its undoing must
+// not cancel out. What was read for dry activities alone was not published, so it answers none.
+func (t Target) seen(a Activity) bool {
+	if a.Cause != CauseWebhook && a.Cause != CauseSweep || a.Hint.Empty() {
+		return false
+	}
+	if t.Read.At.IsZero() || !t.Read.ServedNotDry || t.Read.Generation != t.Generation {
+		return false
+	}
+	return a.Hint.Content == t.Read.Content || a.Hint.older(t.Read)
+}
+
+// older says that the hint is of a time before the read. What bears no time, as a 404, has no age.
+func (h Hint) older(read Read) bool {
+	return !h.UpdatedAt.IsZero() && h.UpdatedAt.Before(read.UpdatedAt)
+}
+
+// hear keeps the newest of what is known.
+func (t *Target) hear(a Activity, now time.Time) {
+	a.Hint.HeardAt = now
+	hint := t.Hint.Newer(a.Hint)
+	if hint != t.Hint || a.Hint.Empty() {
+		t.rename(a.PullRequest)
+	}
+	t.Hint = hint
+	t.follow(a)
+	if !a.Dry() {
+		t.WantsPublish = true
+	}
+}
+
+// rename follows a repository to its new name and installation; its numeric id stays.
+func (t *Target) rename(pr PullRequest) {
+	if pr.FullName != "" {
+		t.FullName = pr.FullName
+	}
+	if pr.Installation != 0 {
+		t.Installation = pr.Installation
+	}
+}
+
+// due is when the target should be looked at after this activity. A request is due at once, and
+// while one waits nothing pushes it back. Anything else waits for quiet, but no longer than MaxWait
+// from the first activity since the last claim.
+func (r Rules) due(t Target, a Activity, now time.Time) time.Time {
+	switch {
+	case a.Cause == CauseRequest && t.Due():
+		return earlier(t.DueAt, now)
+	case a.Cause == CauseRequest:
+		return now
+	case len(t.Requests) > 0:
+		return t.DueAt
+	}
+	first := t.FirstActivityAt
+	if first.IsZero() {
+		first = now
+	}
+	return earlier(now.Add(r.quiet(t.SupersededInRow)), first.Add(r.MaxWait))
+}
+
+// cancelContradicted asks a live claim to stop where what was heard after its read speaks against
+// its run, or for its end: nobody would read the result.
+func (t *Target) cancelContradicted() {
+	if !t.Claim.Held() || t.Claim.Run.IsZero() {
+		return
+	}
+	ended := t.Hint.State != StateUnknown && t.Hint.State != StateOpen
+	if ended || t.Hint.Contradicts(t.Read.Head, t.Read.BaseRef) {
+		t.Claim.CancelRequested = true
+	}
+}
