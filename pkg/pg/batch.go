@@ -99,13 +99,20 @@ func (w *watch) wrap(b *Batch, tenant []any) *pgx.Batch {
 func (w *watch) watch(q *pgx.QueuedQuery, callback func(pgx.BatchResults) error) {
 	q.Fn = func(br pgx.BatchResults) error {
 		answer := &answer{BatchResults: br}
+		var own error
 		if callback == nil {
 			_, _ = answer.Exec()
-		} else if err := callback(answer); err != nil && answer.failed() == nil && w.own == nil {
-			w.own = err
+		} else {
+			own = callback(answer)
 		}
 		if err := answer.failed(); err != nil {
+			if errors.Is(own, err) {
+				return own // the callback says more of the same error
+			}
 			return err
+		}
+		if w.own == nil {
+			w.own = own
 		}
 		w.done++
 		return nil
