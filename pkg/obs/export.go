@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,8 +21,10 @@ const exportTimeout = 10 * time.Second
 // to a global handler that prints plain text to stderr.
 type exporter struct {
 	sdktrace.SpanExporter
-	log  *slog.Logger
-	away atomic.Bool
+	log   *slog.Logger
+	away  atomic.Bool
+	abort chan struct{} // closed when an export under way has to end
+	once  sync.Once
 }
 
 func newExporter(ctx context.Context, cfg Config, log *slog.Logger) (*exporter, error) {
@@ -42,18 +45,38 @@ func newExporter(ctx context.Context, cfg Config, log *slog.Logger) (*exporter, 
 	if err != nil {
 		return nil, fmt.Errorf("build the OTLP exporter: %w", err)
 	}
-	return &exporter{SpanExporter: inner, log: log}, nil
+	return &exporter{SpanExporter: inner, log: log, abort: make(chan struct{})}, nil
 }
 
 // ExportSpans sends a batch. A failed batch is lost and logged once per outage; the work
 // that it describes does not wait for its telemetry.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-e.abort:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	switch {
 	case err != nil && e.away.CompareAndSwap(false, true):
 		e.log.WarnContext(ctx, "span export fails, spans are lost", "spans", len(spans), "err", err)
 	case err == nil && e.away.CompareAndSwap(true, false):
 		e.log.InfoContext(ctx, "span export works again")
+	}
+	return nil
+}
+
+// flush shuts tp down, which exports what waits. When ctx ends the export under way is cut
+// off: by itself the SDK would return and leave it running.
+func (e *exporter) flush(ctx context.Context, tp *sdktrace.TracerProvider) error {
+	stop := context.AfterFunc(ctx, func() { e.once.Do(func() { close(e.abort) }) })
+	defer stop()
+	if err := tp.Shutdown(ctx); err != nil {
+		return fmt.Errorf("flush spans: %w", err)
 	}
 	return nil
 }

@@ -51,21 +51,21 @@ func Start(ctx context.Context, cfg Config, service string, w io.Writer) (*Telem
 		semconv.ServiceNamespace("fenceline"),
 		semconv.ServiceVersion(version()),
 	)
-	tracer, err := newTracer(ctx, cfg, res, log)
+	tracer, flush, err := newTracer(ctx, cfg, res, log)
 	if err != nil {
 		return nil, nil, err
 	}
 	meter, handler, err := newMeter(res, log)
 	if err != nil {
-		return nil, nil, errors.Join(err, tracer.Shutdown(ctx))
+		return nil, nil, errors.Join(err, flush(ctx))
 	}
 	shutdown := func(ctx context.Context) error {
-		return errors.Join(tracer.Shutdown(ctx), meter.Shutdown(ctx))
+		return errors.Join(flush(ctx), meter.Shutdown(ctx))
 	}
 	return &Telemetry{Tracer: tracer, Meter: meter, Log: log, Prometheus: handler}, shutdown, nil
 }
 
-func newTracer(ctx context.Context, cfg Config, res *resource.Resource, log *slog.Logger) (*sdktrace.TracerProvider, error) {
+func newTracer(ctx context.Context, cfg Config, res *resource.Resource, log *slog.Logger) (trace.TracerProvider, func(context.Context) error, error) {
 	limits := sdktrace.NewSpanLimits()
 	limits.AttributeValueLengthLimit = maxAttribute
 	opts := []sdktrace.TracerProviderOption{
@@ -74,15 +74,17 @@ func newTracer(ctx context.Context, cfg Config, res *resource.Resource, log *slo
 		// Parent based on purpose: a quiet parent drops its children, here and across gRPC.
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample())),
 	}
-	if cfg.OTLPEndpoint != "" {
-		exporter, err := newExporter(ctx, cfg, log)
-		if err != nil {
-			return nil, err
-		}
-		opts = append(opts, sdktrace.WithBatcher(exporter,
-			sdktrace.WithBatchTimeout(cmp.Or(cfg.SpanDelay, time.Second)), sdktrace.WithExportTimeout(exportTimeout)))
+	if cfg.OTLPEndpoint == "" {
+		tp := sdktrace.NewTracerProvider(opts...)
+		return tp, tp.Shutdown, nil
 	}
-	return sdktrace.NewTracerProvider(opts...), nil
+	exporter, err := newExporter(ctx, cfg, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	tp := sdktrace.NewTracerProvider(append(opts, sdktrace.WithBatcher(exporter,
+		sdktrace.WithBatchTimeout(cmp.Or(cfg.SpanDelay, time.Second)), sdktrace.WithExportTimeout(exportTimeout)))...)
+	return tp, func(ctx context.Context) error { return exporter.flush(ctx, tp) }, nil
 }
 
 func newMeter(res *resource.Resource, log *slog.Logger) (*sdkmetric.MeterProvider, http.Handler, error) {

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
+
+	"github.com/fenceline-dev/fenceline/pkg/pg"
 )
 
 // Domain is the domain of every ErrorInfo.
@@ -25,6 +27,7 @@ const (
 	ReasonInvalidRequest      = "INVALID_REQUEST"      // the request breaks a rule of its proto
 	ReasonInvalidPageToken    = "INVALID_PAGE_TOKEN"   // garbage, or another filter's token
 	ReasonDatabaseUnavailable = "DATABASE_UNAVAILABLE" // nothing was done, retry
+	ReasonDatabaseBusy        = "DATABASE_BUSY"        // a lock or statement timed out, nothing was done, retry
 	ReasonOutcomeUnknown      = "OUTCOME_UNKNOWN"      // a commit's answer was lost, retry by key
 	ReasonInternal            = "INTERNAL"             // a fault of the service, logged there
 )
@@ -122,10 +125,19 @@ func (m mapper) status(ctx context.Context, method string, err error) *status.St
 		return s
 	}
 	switch {
+	case errors.Is(err, pg.ErrUnknownOutcome):
+		m.log.WarnContext(ctx, "outcome unknown", "rpc", method, "err", err)
+		return newStatus(codes.Unavailable, ReasonOutcomeUnknown, "the outcome is unknown, retry with the same key")
+	case errors.Is(err, pg.ErrUnavailable):
+		m.log.WarnContext(ctx, "database unavailable", "rpc", method, "err", err)
+		return newStatus(codes.Unavailable, ReasonDatabaseUnavailable, "the database is unavailable")
 	case errors.Is(err, context.DeadlineExceeded):
 		return status.New(codes.DeadlineExceeded, "the deadline passed")
 	case errors.Is(err, context.Canceled):
 		return status.New(codes.Canceled, "the call was cancelled")
+	case !errors.Is(err, pg.ErrNoTenant) && pg.Classify(err) == pg.NotExecuted:
+		m.log.WarnContext(ctx, "database busy", "rpc", method, "err", err)
+		return newStatus(codes.Unavailable, ReasonDatabaseBusy, "the database is busy")
 	}
 	m.log.ErrorContext(ctx, "call failed", "rpc", method, "err", err)
 	return internal()
