@@ -49,7 +49,7 @@ func Error(code codes.Code, reason, msg string, details ...proto.Message) error 
 }
 
 func newStatus(code codes.Code, reason, msg string, details ...proto.Message) *status.Status {
-	s := status.New(code, cut(msg))
+	s := status.New(code, cut(msg, maxText))
 	all := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: reason, Domain: Domain}}
 	for _, d := range details {
 		all = append(all, protoadapt.MessageV1Of(d))
@@ -154,10 +154,10 @@ func internal() *status.Status {
 	return newStatus(codes.Internal, ReasonInternal, "internal error")
 }
 
-// cut shortens to maxText bytes of valid UTF-8, which a status on the wire has to be.
-func cut(s string) string {
-	if len(s) > maxText {
-		s = s[:maxText]
+// cut shortens to n bytes of valid UTF-8, which texts on the wire have to be.
+func cut(s string, n int) string {
+	if len(s) > n {
+		s = s[:n]
 	}
 	return strings.ToValidUTF8(s, "")
 }

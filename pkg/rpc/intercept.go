@@ -15,6 +15,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+const (
+	maxViolations = 16  // violations named in one answer
+	maxViolation  = 160 // bytes of each text of one
+)
+
 // observed leaves health checks and reflection out of traces and metrics.
 func observed(info *stats.RPCTagInfo) bool { return !infrastructure(info.FullMethodName) }
 
@@ -54,19 +59,26 @@ func check(v protovalidate.Validator, msg proto.Message) error {
 	if !errors.As(err, &invalid) {
 		return fmt.Errorf("validate %s: %w", msg.ProtoReflect().Descriptor().FullName(), err) // a rule that cannot run is ours
 	}
+	bad := badRequest(invalid.Violations)
+	return Error(codes.InvalidArgument, ReasonInvalidRequest, summary(bad, len(invalid.Violations)), bad)
+}
+
+// badRequest names the first violations only, and each in short: details travel in the
+// trailers, and a list of thousands of bad elements would not fit.
+func badRequest(violations []*protovalidate.Violation) *errdetails.BadRequest {
 	bad := &errdetails.BadRequest{}
-	for _, violation := range invalid.Violations {
+	for _, v := range violations[:min(len(violations), maxViolations)] {
 		bad.FieldViolations = append(bad.FieldViolations, &errdetails.BadRequest_FieldViolation{
-			Field:       protovalidate.FieldPathString(violation.Proto.GetField()),
-			Description: violation.Proto.GetMessage(),
-			Reason:      violation.Proto.GetRuleId(),
+			Field:       cut(protovalidate.FieldPathString(v.Proto.GetField()), maxViolation),
+			Description: cut(v.Proto.GetMessage(), maxViolation),
+			Reason:      cut(v.Proto.GetRuleId(), maxViolation),
 		})
 	}
-	return Error(codes.InvalidArgument, ReasonInvalidRequest, summary(bad), bad)
+	return bad
 }
 
 // summary says the first violation in words, so that a caller without details sees one.
-func summary(bad *errdetails.BadRequest) string {
+func summary(bad *errdetails.BadRequest, found int) string {
 	all := bad.GetFieldViolations()
 	if len(all) == 0 {
 		return "invalid request"
@@ -75,7 +87,7 @@ func summary(bad *errdetails.BadRequest) string {
 	if field := all[0].GetField(); field != "" {
 		text = "invalid request: " + field + ": " + all[0].GetDescription()
 	}
-	if more := len(all) - 1; more > 0 {
+	if more := found - 1; more > 0 {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
 	return text
