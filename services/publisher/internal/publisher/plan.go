@@ -1,0 +1,114 @@
+package publisher
+
+import "time"
+
+// Step is the one thing that may be done next with an intent.
+type Step int
+
+// The steps.
+const (
+	StepNone     Step = iota // it has ended
+	StepLater                // it is not due
+	StepLookUp               // list the page to its end
+	StepReadBack             // read the output by its id
+	StepDrop                 // a later epoch is shown already
+	StepNothing              // there is nothing to take back
+	StepCreate
+	StepEdit
+)
+
+// Next says what an intent needs, before anything else may happen to it. What may have been sent comes
+// first, whatever is current now; then a surface that is not known to be there is looked for.
+func (r Rules) Next(c Cell, now time.Time) Step {
+	i, s := c.Intent, c.Surface
+	switch {
+	case i.Ended():
+		return StepNone
+	case i.Available.After(now):
+		return StepLater
+	case i.State == StateSending && now.Before(i.SentAt.Add(r.Grace)):
+		return StepLater
+	case i.State == StateSending && i.Op == OpEdit:
+		return StepReadBack
+	case i.State == StateSending:
+		return StepLookUp
+	case s.Shown.Compare(i.At) > 0:
+		return StepDrop
+	case s.GitHubID != 0:
+		return StepEdit
+	case !c.Absent:
+		return StepLookUp
+	case i.Ref.Kind == SurfaceSummary && !i.Kind.ShowsResult():
+		return StepNothing
+	default:
+		return StepCreate
+	}
+}
+
+// Work is an epoch with its intents, in the order in which they are written.
+type Work struct {
+	Epoch Epoch
+	Cells []Cell
+}
+
+// Ended tells whether all of the epoch's intents have ended.
+func (w Work) Ended() bool {
+	for _, c := range w.Cells {
+		if !c.Intent.Ended() {
+			return false
+		}
+	}
+	return true
+}
+
+// MayBeOut returns until when something of the epoch may still take effect on GitHub unseen, zero where
+// nothing can. Epochs after it wait for that.
+func (w Work) MayBeOut() time.Time {
+	var until time.Time
+	for _, c := range w.Cells {
+		if c.Intent.State == StateSending && c.Intent.Available.After(until) {
+			until = c.Intent.Available
+		}
+	}
+	return until
+}
+
+// Summary is the epoch's intent for the comment.
+func (w Work) Summary() Intent {
+	for _, c := range w.Cells {
+		if c.Intent.Ref.Kind == SurfaceSummary {
+			return c.Intent
+		}
+	}
+	return Intent{}
+}
+
+// Publication is how the delivery of an epoch ended.
+type Publication struct {
+	Delivered  bool
+	Reason     string
+	CommentID  int64
+	CommentURL string
+	CheckRunID int64
+}
+
+// Publication sums up the ended intents of an epoch. It is delivered when its comment is, or when it had
+// none to change and its check run is; what did not succeed beside that is the reason.
+func (w Work) Publication() Publication {
+	var p Publication
+	for _, c := range w.Cells {
+		i := c.Intent
+		shown := i.State == StateConfirmed
+		switch i.Ref.Kind {
+		case SurfaceSummary:
+			p.Delivered, p.CommentID, p.CommentURL = shown, i.GitHubID, i.URL
+		case SurfaceCheckRun:
+			p.CheckRunID = i.GitHubID
+			p.Delivered = p.Delivered || shown && p.Reason == ReasonNothing
+		}
+		if !shown && p.Reason == "" {
+			p.Reason = i.Reason
+		}
+	}
+	return p
+}

@@ -1,0 +1,66 @@
+package publisher
+
+// SurfaceKind is a kind of output on a pull request.
+type SurfaceKind string
+
+// The kinds of surfaces.
+const (
+	SurfaceSummary  SurfaceKind = "summary"
+	SurfaceCheckRun SurfaceKind = "check_run"
+)
+
+// Ref names a surface within its target. Key is empty for the summary, of which there is one, and
+// "<head sha>:<run id>" for a check run.
+type Ref struct {
+	Kind SurfaceKind
+	Key  string
+}
+
+// Surface is where one kind of output lives on a pull request, and what it shows as far as is known.
+type Surface struct {
+	Ref
+	// GitHubID is GitHub's id of the output, 0 where it is not known to exist.
+	GitHubID int64
+	URL      string
+	// Shown is the epoch that the output shows; Run the run of that epoch.
+	Shown Position
+	Run   RunID
+	// Recreated: a person deleted the output, and a newer run brought it back, which it does once.
+	Recreated bool
+}
+
+// Place identifies a surface on GitHub, across lifecycles and lost databases: what the marker is derived
+// from.
+type Place struct {
+	Tenant     Tenant
+	Host       string
+	Repository int64
+	Number     int64
+	Ref        Ref
+}
+
+// PlaceOf returns where the epoch's intent on the surface is written.
+func (e Epoch) PlaceOf(r Ref) Place {
+	return Place{Tenant: e.Tenant, Host: e.PR.Host, Repository: e.PR.Repository, Number: e.PR.Number, Ref: r}
+}
+
+// Found is output of ours as it was found on GitHub. At is zero where its marker does not tell.
+type Found struct {
+	ID    int64
+	URL   string
+	At    Position
+	Run   RunID
+	Extra int // further outputs with the marker of the same surface
+}
+
+// Placed is GitHub's answer to a write.
+type Placed struct {
+	ID  int64
+	URL string
+}
+
+// adopt takes what was found for the surface's output.
+func (s Surface) adopt(f Found) Surface {
+	s.GitHubID, s.URL, s.Shown, s.Run = f.ID, f.URL, f.At, f.Run
+	return s
+}
