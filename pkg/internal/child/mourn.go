@@ -22,7 +22,8 @@ rm -rf -- "$2"`
 
 // Mourn removes a temporary folder, with the child that works in it, when this process ends in
 // any way, kill -9 included: a test binary has no last moment of its own. The function that it
-// returns does so now, and expects the child to have been stopped.
+// returns does so now, and expects the child to have been stopped; it must be kept, because the
+// runtime closes the pipe to the mourner once nothing refers to it.
 func Mourn(pid int, folder string) (func() error, error) {
 	//nolint:gosec,noctx // a fixed script, which must outlive every context of this process
 	cmd := exec.Command("/bin/sh", "-c", mourner, "mourner", strconv.Itoa(pid), folder)
