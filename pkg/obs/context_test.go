@@ -183,8 +183,8 @@ func TestKeys(t *testing.T) {
 		"fenceline.intent.key": "i", "fenceline.claim.id": "c",
 	}
 	for key, value := range want {
-		if v, ok := got.Value(key); !ok || v.Emit() != value {
-			t.Errorf("%s = %q, want %q", key, v.Emit(), value)
+		if v, ok := got.Value(key); !ok || v.String() != value {
+			t.Errorf("%s = %q, want %q", key, v.String(), value)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -43,6 +44,25 @@ func TestRetriesOnlyWhatIsIdempotent(t *testing.T) {
 				t.Errorf("%d calls, %v; want %d, %v", calls.Load(), err, tc.calls, tc.want)
 			}
 		})
+	}
+}
+
+func TestFindsARestartedPeer(t *testing.T) {
+	t.Parallel()
+	first := start(t, rpc.ServerConfig{})
+	client := outboxv1.NewOutboxServiceClient(first.dial(t))
+	if _, err := client.GetStats(t.Context(), &outboxv1.GetStatsRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.GetStats(t.Context(), &outboxv1.GetStatsRequest{}); status.Code(err) != codes.Unavailable {
+		t.Fatalf("the peer is away, got %v", err)
+	}
+	start(t, rpc.ServerConfig{Listen: first.srv.Addr()})
+	if _, err := client.GetStats(t.Context(), &outboxv1.GetStatsRequest{}, grpc.WaitForReady(true)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -38,23 +38,38 @@ type ServerConfig struct {
 }
 
 // Validate reports every setting that is out of its bounds.
-func (c ServerConfig) Validate() error {
+func (c ServerConfig) Validate() error { return c.validate("") }
+
+func (c ServerConfig) validate(prefix string) error {
 	var errs []error
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		errs = append(errs, fmt.Errorf("LISTEN: %w", err))
+		errs = append(errs, fmt.Errorf("%sLISTEN: %w", prefix, err))
 	}
-	for name, d := range map[string]time.Duration{
-		"RPC_DEADLINE": c.Deadline, "RPC_MAX_DEADLINE": c.MaxDeadline,
-		"RPC_MAX_CONN_AGE": c.MaxConnAge, "RPC_STOP_TIMEOUT": c.StopTimeout,
+	for _, s := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"RPC_DEADLINE", c.Deadline},
+		{"RPC_MAX_DEADLINE", c.MaxDeadline},
+		{"RPC_MAX_CONN_AGE", c.MaxConnAge},
+		{"RPC_STOP_TIMEOUT", c.StopTimeout},
 	} {
-		if d < 0 {
-			errs = append(errs, fmt.Errorf("%s: %s is negative", name, d))
+		if s.value < 0 {
+			errs = append(errs, fmt.Errorf("%s%s: %s is negative", prefix, s.name, s.value))
 		}
 	}
 	if c.MaxDeadline != 0 && c.MaxDeadline < c.Deadline {
-		errs = append(errs, fmt.Errorf("RPC_MAX_DEADLINE: %s is below RPC_DEADLINE, %s", c.MaxDeadline, c.Deadline))
+		errs = append(errs, fmt.Errorf("%sRPC_MAX_DEADLINE: %s is below RPC_DEADLINE, %s", prefix, c.MaxDeadline, c.Deadline))
 	}
 	return errors.Join(errs...)
+}
+
+// prefix is what a service's variables begin with.
+func prefix(service string) string {
+	if service == "" {
+		return ""
+	}
+	return strings.ToUpper(service) + "_"
 }
 
 func (c ServerConfig) withDefaults() ServerConfig {
@@ -69,10 +84,7 @@ func (c ServerConfig) withDefaults() ServerConfig {
 // transport is the one place that chooses how a connection is secured, for servers and
 // clients alike: plain text needs the setting and a loopback address.
 func transport(plaintext bool, service, hostport string) (credentials.TransportCredentials, error) {
-	variable := "PLAINTEXT"
-	if service != "" {
-		variable = strings.ToUpper(service) + "_PLAINTEXT"
-	}
+	variable := prefix(service) + "PLAINTEXT"
 	if !plaintext {
 		return nil, fmt.Errorf("%s is not set: %s can be spoken to in plain text only, and only on loopback with %s=true", variable, hostport, variable)
 	}

@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -73,7 +74,7 @@ func start(t *testing.T, cfg rpc.ServerConfig, errs ...rpc.Map) *harness {
 	t.Helper()
 	h := &harness{svc: &service{}, log: &buffer{}, spans: tracetest.NewSpanRecorder()}
 	h.tp = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(h.spans))
-	cfg.Listen, cfg.Plaintext = "127.0.0.1:0", true
+	cfg.Listen, cfg.Plaintext = cmp.Or(cfg.Listen, "127.0.0.1:0"), true
 	srv, err := rpc.NewServer(cfg, rpc.ServerDeps{
 		Service: "ledger", Log: slog.New(obs.NewHandler(h.log, slog.LevelDebug)), Tracer: h.tp, Errors: errs,
 	})

@@ -67,7 +67,7 @@ type Server struct {
 
 // NewServer binds the address and builds the server. Call Run, or Close to give it up.
 func NewServer(cfg ServerConfig, deps ServerDeps) (*Server, error) {
-	if err := cfg.Validate(); err != nil {
+	if err := cfg.validate(prefix(deps.Service)); err != nil {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
@@ -123,7 +123,6 @@ func bounds(cfg ServerConfig) []grpc.ServerOption {
 			Time: time.Minute, Timeout: 10 * time.Second,
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.SharedWriteBuffer(true),
 		grpc.WaitForHandlers(true), // pools close after Run: no handler may outlive it
 	}
 }

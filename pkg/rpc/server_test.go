@@ -213,9 +213,9 @@ func TestListenErrors(t *testing.T) {
 		"plain text not set":  {rpc.ServerConfig{Listen: "127.0.0.1:0"}, "LEDGER_PLAINTEXT is not set"},
 		"not on loopback":     {rpc.ServerConfig{Listen: "0.0.0.0:0", Plaintext: true}, "LEDGER_PLAINTEXT=true: 0.0.0.0:0 is not a loopback address"},
 		"every interface":     {rpc.ServerConfig{Listen: ":0", Plaintext: true}, "is not a loopback address"},
-		"no port":             {rpc.ServerConfig{Listen: "127.0.0.1", Plaintext: true}, "LISTEN: "},
+		"no port":             {rpc.ServerConfig{Listen: "127.0.0.1", Plaintext: true}, "LEDGER_LISTEN: "},
 		"port taken":          {rpc.ServerConfig{Listen: taken.Addr().String(), Plaintext: true}, "address already in use"},
-		"deadlines crossed":   {rpc.ServerConfig{Listen: "127.0.0.1:0", Plaintext: true, Deadline: time.Minute, MaxDeadline: time.Second}, "RPC_MAX_DEADLINE: 1s is below RPC_DEADLINE"},
+		"deadlines crossed":   {rpc.ServerConfig{Listen: "127.0.0.1:0", Plaintext: true, Deadline: time.Minute, MaxDeadline: time.Second}, "LEDGER_RPC_MAX_DEADLINE: 1s is below RPC_DEADLINE"},
 		"negative":            {rpc.ServerConfig{Listen: "127.0.0.1:0", Plaintext: true, StopTimeout: -1}, "RPC_STOP_TIMEOUT: -1ns is negative"},
 		"several at the same": {rpc.ServerConfig{Listen: "x", MaxConnAge: -1}, "RPC_MAX_CONN_AGE"},
 	} {
