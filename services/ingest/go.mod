@@ -3,9 +3,6 @@ module github.com/fenceline-dev/fenceline/services/ingest
 go 1.26.0
 
 require (
-	github.com/fenceline-dev/fenceline/migrations v0.0.0
-	github.com/fenceline-dev/fenceline/pkg v0.0.0
-	github.com/fenceline-dev/fenceline/proto v0.0.0
 	buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go v1.36.12-20260825204119-511051f7f437.1
 	buf.build/go/protovalidate v1.4.0
 	github.com/Shopify/toxiproxy/v2 v2.5.0
@@ -14,6 +11,9 @@ require (
 	github.com/bluekeyes/go-gitdiff v0.9.0
 	github.com/bradleyfalzon/ghinstallation/v2 v2.12.0
 	github.com/caarlos0/env/v11 v11.4.2
+	github.com/fenceline-dev/fenceline/migrations v0.0.0
+	github.com/fenceline-dev/fenceline/pkg v0.0.0
+	github.com/fenceline-dev/fenceline/proto v0.0.0
 	github.com/google/go-cmp v0.7.0
 	github.com/google/go-github/v66 v66.0.0
 	github.com/google/uuid v1.6.0
@@ -44,6 +44,8 @@ require (
 	google.golang.org/protobuf v1.36.12
 	pgregory.net/rapid v1.3.0
 )
+
+require github.com/go-json-experiment/json v1.27.2 // indirect
 
 replace (
 	github.com/fenceline-dev/fenceline/migrations => ../../migrations

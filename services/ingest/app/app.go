@@ -1,0 +1,93 @@
+// Package app wires ingest: configuration in, a running service out.
+package app
+
+import (
+	"context"
+	"io"
+
+	"google.golang.org/grpc"
+
+	"github.com/fenceline-dev/fenceline/migrations"
+	"github.com/fenceline-dev/fenceline/pkg/boot"
+	"github.com/fenceline-dev/fenceline/pkg/migrate"
+	"github.com/fenceline-dev/fenceline/pkg/outbox"
+	"github.com/fenceline-dev/fenceline/pkg/pg"
+	"github.com/fenceline-dev/fenceline/pkg/rpc"
+	ingestv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/ingest/v1"
+	outboxv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/outbox/v1"
+	schedulerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1"
+	ingestrpc "github.com/fenceline-dev/fenceline/services/ingest/internal/rpc"
+	"github.com/fenceline-dev/fenceline/services/ingest/internal/store"
+	"github.com/fenceline-dev/fenceline/services/ingest/internal/webhook"
+)
+
+const service = "ingest"
+
+// Run serves until ctx ends. It returns an error where the configuration is wrong, the schema too old,
+// or a part of the service fails.
+func Run(ctx context.Context, env map[string]string, stderr io.Writer) error {
+	cfg, err := Load(env)
+	if err != nil {
+		return err
+	}
+	opts := boot.Options{Service: service, Obs: cfg.Obs, Debug: cfg.Debug, Stderr: stderr}
+	return boot.Run(ctx, opts, func(ctx context.Context, p *boot.Process) error { return start(ctx, cfg, p) })
+}
+
+func start(ctx context.Context, cfg Config, p *boot.Process) error {
+	db, err := pg.Open(ctx, cfg.DB, service, p.Tracer)
+	if err != nil {
+		return err
+	}
+	p.OnStop("database", func(context.Context) error { db.Close(); return nil })
+	want, err := migrate.Version(migrations.FS, service)
+	if err != nil {
+		return err
+	}
+	if err := db.CheckSchema(ctx, service, want); err != nil {
+		return err
+	}
+	p.Ready("database", db.Ping)
+
+	scheduler, err := rpc.Dial(rpc.ClientConfig{Target: cfg.Scheduler, Plaintext: cfg.RPC.Plaintext},
+		rpc.ClientDeps{Service: service, Tracer: p.Tracer, Meter: p.Meter, Log: p.Log})
+	if err != nil {
+		return err
+	}
+	p.OnStop("scheduler", func(context.Context) error { return scheduler.Close() })
+
+	box := outbox.New(service)
+	receipts := store.New(db, box, cfg.policy())
+	handler, err := webhook.NewHandler(webhook.Config{
+		Secrets: cfg.secrets(), Hosts: cfg.Hosts, MaxBody: cfg.MaxBody, Held: cfg.HeldBodies,
+	}, receipts, p.Log, p.Tracer.Tracer(service))
+	if err != nil {
+		return err
+	}
+	webhooks, err := webhook.NewServer(cfg.WebhookListen, handler)
+	if err != nil {
+		return err
+	}
+	server, err := rpc.NewServer(cfg.RPC, rpc.ServerDeps{
+		Service: service, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter, Errors: ingestrpc.Errors,
+	})
+	if err != nil {
+		return err
+	}
+	ingestv1.RegisterDeliveryServiceServer(server, ingestrpc.NewDeliveries(receipts))
+	ingestv1.RegisterIntegrationServiceServer(server, ingestrpc.NewIntegrations(receipts, receipts))
+	outboxv1.RegisterOutboxServiceServer(server, outbox.NewService(box, db))
+
+	dispatcher := outbox.NewDispatcher(outbox.DispatcherConfig{
+		Outbox: box, DB: db, Peers: map[string]grpc.ClientConnInterface{"scheduler": scheduler},
+		Destinations: []string{
+			schedulerv1.SchedulerService_RecordActivity_FullMethodName,
+			schedulerv1.SchedulerService_RecordIntegration_FullMethodName,
+		},
+		Log: p.Log, Tracer: p.Tracer, Meter: p.Meter,
+	})
+	p.Go("webhooks", webhooks.Run)
+	p.Go("grpc", server.Run)
+	p.Go("outbox", dispatcher.Run)
+	return nil
+}

@@ -1,0 +1,111 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/fenceline-dev/fenceline/pkg/boot"
+	"github.com/fenceline-dev/fenceline/pkg/config"
+	"github.com/fenceline-dev/fenceline/pkg/obs"
+	"github.com/fenceline-dev/fenceline/pkg/pg"
+	"github.com/fenceline-dev/fenceline/pkg/rpc"
+	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
+	"github.com/fenceline-dev/fenceline/services/ingest/internal/webhook"
+)
+
+// Config is everything that can be set of ingest.
+type Config struct {
+	DB    pg.Config        `envPrefix:"INGEST_"`
+	RPC   rpc.ServerConfig `envPrefix:"INGEST_"`
+	Debug boot.DebugConfig `envPrefix:"INGEST_"`
+	Obs   obs.Config
+
+	Scheduler string `env:"INGEST_SCHEDULER_ADDR,required" doc:"host:port of the scheduler"`
+
+	WebhookListen  string        `env:"INGEST_WEBHOOK_LISTEN" envDefault:"127.0.0.1:8080" doc:"host:port of the webhook endpoint, /webhook; plain HTTP, so loopback behind a proxy that ends TLS"`
+	Secret         config.Secret `env:"INGEST_WEBHOOK_SECRET,required" doc:"the App's webhook secret, at least 8 characters"`
+	PreviousSecret config.Secret `env:"INGEST_WEBHOOK_SECRET_PREVIOUS" doc:"the secret before it, accepted while a rotation lasts"`
+	MaxBody        int64         `env:"INGEST_WEBHOOK_MAX_BODY" envDefault:"26214400" doc:"largest body that is read, in bytes; GitHub's own cap is 26214400"`
+	HeldBodies     int64         `env:"INGEST_WEBHOOK_HELD_BODIES" envDefault:"67108864" doc:"bytes of large bodies held at once, over all requests; more is answered 503"`
+
+	AppID    int64    `env:"INGEST_GITHUB_APP_ID,required" doc:"the GitHub App's id; deliveries of other hooks are acknowledged and ignored"`
+	Hosts    []string `env:"INGEST_GITHUB_HOSTS" envDefault:"github.com" doc:"GitHub hosts that deliver, comma separated; the first is meant where a delivery names none"`
+	Accounts []string `env:"INGEST_ACCOUNTS" doc:"numeric ids of GitHub accounts that are bound to a tenant at their first signed delivery, comma separated, or * for all; empty: by BindInstallation only"`
+	Enroll   string   `env:"INGEST_ENROLLMENT" envDefault:"auto" doc:"auto: a repository seen in a signed delivery of a bound account enrols itself; explicit: by EnrollProject only"`
+}
+
+// Load reads and validates the configuration; every problem is reported at once.
+func Load(env map[string]string) (Config, error) { return config.Load[Config](env) }
+
+// Validate reports every value out of its bounds, by its variable's name.
+func (c Config) Validate() error {
+	var errs []error
+	if err := webhook.CheckSecrets(c.secrets()); err != nil {
+		errs = append(errs, fmt.Errorf("INGEST_WEBHOOK_SECRET: %w", err))
+	}
+	if err := loopback(c.WebhookListen); err != nil {
+		errs = append(errs, fmt.Errorf("INGEST_WEBHOOK_LISTEN: %w", err))
+	}
+	if c.MaxBody < 1<<10 || c.MaxBody > 26_214_400 {
+		errs = append(errs, fmt.Errorf("INGEST_WEBHOOK_MAX_BODY is %d: it must be from 1024 to 26214400", c.MaxBody))
+	}
+	if c.AppID <= 0 {
+		errs = append(errs, fmt.Errorf("INGEST_GITHUB_APP_ID is %d: it must be above zero", c.AppID))
+	}
+	if len(c.Hosts) == 0 {
+		errs = append(errs, errors.New("INGEST_GITHUB_HOSTS names no host"))
+	}
+	if c.Enroll != "auto" && c.Enroll != "explicit" {
+		errs = append(errs, fmt.Errorf("INGEST_ENROLLMENT is %q: it must be auto or explicit", c.Enroll))
+	}
+	if _, err := accounts(c.Accounts); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) secrets() []config.Secret {
+	if c.PreviousSecret.Empty() {
+		return []config.Secret{c.Secret}
+	}
+	return []config.Secret{c.Secret, c.PreviousSecret}
+}
+
+func (c Config) policy() ingest.Policy {
+	bound, _ := accounts(c.Accounts) // checked by Validate
+	return ingest.Policy{
+		Accounts: bound, ExplicitEnroll: c.Enroll == "explicit", Hook: "integration/" + strconv.FormatInt(c.AppID, 10),
+	}
+}
+
+// accounts is nil for "*". Ids, not logins: a login can be given up and taken by somebody else.
+func accounts(list []string) (map[int64]bool, error) {
+	bound := map[int64]bool{}
+	for _, s := range list {
+		if strings.TrimSpace(s) == "*" {
+			return nil, nil
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+		if err != nil || n <= 0 {
+			return map[int64]bool{}, fmt.Errorf("INGEST_ACCOUNTS: %q is neither * nor a numeric account id", s)
+		}
+		bound[n] = true
+	}
+	return bound, nil
+}
+
+// loopback refuses to take deliveries in plain HTTP from anywhere but this machine.
+func loopback(listen string) error {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return err
+	}
+	if addr, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !addr.IsLoopback()) {
+		return fmt.Errorf("%s is not loopback: plain HTTP is served there only, behind a proxy that ends TLS", listen)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package rpc
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/fenceline-dev/fenceline/pkg/rpc"
+	ingestv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/ingest/v1"
+	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
+)
+
+type enroller interface {
+	Bind(ctx context.Context, in ingest.Installation) (ingest.Installation, error)
+	Enrol(ctx context.Context, p ingest.Project) (ingest.Project, error)
+}
+
+type directory interface {
+	Installations(ctx context.Context, tenant *ingest.TenantID, after int64, limit int) ([]ingest.Installation, error)
+	Projects(ctx context.Context, tenant ingest.TenantID, after ingest.ProjectID, limit int) ([]ingest.Project, error)
+}
+
+// Integrations serves IntegrationService.
+type Integrations struct {
+	ingestv1.UnimplementedIntegrationServiceServer
+	enrol enroller
+	dir   directory
+}
+
+// NewIntegrations returns the IntegrationService over its store.
+func NewIntegrations(enrol enroller, dir directory) *Integrations {
+	return &Integrations{enrol: enrol, dir: dir}
+}
+
+// BindInstallation binds an account to a tenant and records its installation.
+func (s *Integrations) BindInstallation(ctx context.Context, req *ingestv1.BindInstallationRequest) (*ingestv1.BindInstallationResponse, error) {
+	bound, err := s.enrol.Bind(ctx, ingest.Installation{
+		Tenant: ingest.TenantID(id(req.GetTenant())), Host: req.GetHost(), ID: req.GetInstallationId(),
+		Account: ingest.Account{ID: req.GetAccountId(), Login: req.GetAccount()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ingestv1.BindInstallationResponse{Installation: installation(bound)}, nil
+}
+
+// EnrollProject enrols a repository of a bound account.
+func (s *Integrations) EnrollProject(ctx context.Context, req *ingestv1.EnrollProjectRequest) (*ingestv1.EnrollProjectResponse, error) {
+	p, err := s.enrol.Enrol(ctx, ingest.Project{
+		Tenant: ingest.TenantID(id(req.GetTenant())), Host: req.GetHost(), InstallationID: req.GetInstallationId(),
+		RepositoryID: req.GetRepositoryId(), Repository: req.GetRepository(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ingestv1.EnrollProjectResponse{Project: project(p)}, nil
+}
+
+// ListInstallations lists installations by ascending id.
+func (s *Integrations) ListInstallations(ctx context.Context, req *ingestv1.ListInstallationsRequest) (*ingestv1.ListInstallationsResponse, error) {
+	after, _, err := rpc.PageCursor[int64](req, req.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	size := rpc.PageSize(req.GetPageSize())
+	found, err := s.dir.Installations(ctx, tenantOf(req.GetTenant()), after, size)
+	if err != nil {
+		return nil, err
+	}
+	resp := &ingestv1.ListInstallationsResponse{}
+	for _, i := range found {
+		resp.Installations = append(resp.Installations, installation(i))
+	}
+	if len(found) == size {
+		resp.NextPageToken, err = rpc.PageToken(req, found[size-1].ID)
+	}
+	return resp, err
+}
+
+// ListProjects lists a tenant's projects in the order of their enrolment.
+func (s *Integrations) ListProjects(ctx context.Context, req *ingestv1.ListProjectsRequest) (*ingestv1.ListProjectsResponse, error) {
+	after, _, err := rpc.PageCursor[uuid.UUID](req, req.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	size := rpc.PageSize(req.GetPageSize())
+	found, err := s.dir.Projects(ctx, ingest.TenantID(id(req.GetTenant())), ingest.ProjectID(after), size)
+	if err != nil {
+		return nil, err
+	}
+	resp := &ingestv1.ListProjectsResponse{}
+	for _, p := range found {
+		resp.Projects = append(resp.Projects, project(p))
+	}
+	if len(found) == size {
+		resp.NextPageToken, err = rpc.PageToken(req, uuid.UUID(found[size-1].ID))
+	}
+	return resp, err
+}
+
+func installation(i ingest.Installation) *ingestv1.Installation {
+	return &ingestv1.Installation{
+		Tenant: i.Tenant.String(), Host: i.Host, InstallationId: i.ID, AccountId: i.Account.ID,
+		Account: i.Account.Login, State: string(i.State), CreatedAt: stamp(i.CreatedAt),
+	}
+}
+
+func project(p ingest.Project) *ingestv1.Project {
+	return &ingestv1.Project{
+		ProjectId: p.ID.String(), Tenant: p.Tenant.String(), Host: p.Host, RepositoryId: p.RepositoryID,
+		Repository: p.Repository, InstallationId: p.InstallationID, State: string(p.State), CreatedAt: stamp(p.CreatedAt),
+	}
+}

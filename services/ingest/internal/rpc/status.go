@@ -1,0 +1,44 @@
+// Package rpc serves ingest over gRPC: it translates between proto and domain, nothing more.
+package rpc
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/fenceline-dev/fenceline/pkg/rpc"
+	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
+)
+
+// Errors maps the domain's sentinels to their codes and stable reasons.
+var Errors = []rpc.Map{
+	{Err: ingest.ErrNotFound, Code: codes.NotFound, Reason: "NOT_FOUND"},
+	{Err: ingest.ErrAccountBound, Code: codes.AlreadyExists, Reason: "ACCOUNT_BOUND"},
+	{Err: ingest.ErrAccountUnknown, Code: codes.FailedPrecondition, Reason: "INSTALLATION_NOT_BOUND"},
+	{Err: ingest.ErrProjectTaken, Code: codes.AlreadyExists, Reason: "PROJECT_ENROLLED"},
+	{Err: ingest.ErrNotReplayable, Code: codes.FailedPrecondition, Reason: "NOT_REPLAYABLE"},
+}
+
+// id reads a UUID that the proto's rules have checked; the zero id where it is empty.
+func id(s string) uuid.UUID {
+	u, _ := uuid.Parse(s) // checked by the validator, or empty
+	return u
+}
+
+// tenantOf is nil where a request names no tenant: every one, for operators.
+func tenantOf(s string) *ingest.TenantID {
+	if s == "" {
+		return nil
+	}
+	t := ingest.TenantID(id(s))
+	return &t
+}
+
+func stamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}

@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fenceline-dev/fenceline/pkg/obs"
+	"github.com/fenceline-dev/fenceline/pkg/pg"
+	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
+)
+
+// Receive stores a delivery's receipt together with what it causes: for a known repository in one round
+// trip. The same delivery again is answered as before; with another digest it is ErrDigestConflict. A
+// commit whose answer is lost is looked up by the delivery's own key.
+func (s *Store) Receive(ctx context.Context, src ingest.Source, digest [32]byte, size int64, e ingest.Event) (ingest.Answer, error) {
+	a, err := s.receive(ctx, src, digest, size, e)
+	if errors.Is(err, pg.ErrUnknownOutcome) {
+		a, err = s.receive(ctx, src, digest, size, e)
+	}
+	if err != nil {
+		return ingest.Answer{}, fmt.Errorf("receive delivery: %w", err)
+	}
+	return a, nil
+}
+
+func (s *Store) receive(ctx context.Context, src ingest.Source, digest [32]byte, size int64, e ingest.Event) (ingest.Answer, error) {
+	d := s.policy.Decide(src, e)
+	r := ingest.NewReceipt(ingest.ReceiptID(newID()), src, digest, size, e, d)
+	r.TraceParent = obs.Inject(ctx)
+	var err error
+	switch {
+	case d.Activity():
+		err = s.receiveActivity(ctx, &r, e)
+	case d.Kind == ingest.IntegrationChange:
+		err = s.receiveIntegration(ctx, &r, e)
+	default:
+		b := &pg.Batch{}
+		b.Queue(insertReceipt, receiptArgs(r))
+		err = s.db.SystemBatch(ctx, b)
+	}
+	if pg.IsUnique(err, "deliveries_once") {
+		return s.again(ctx, src, digest)
+	}
+	return ingest.Answer{Receipt: r.ID, Decision: r.Decision}, err
+}
+
+// receiveActivity writes receipt and message in one round trip where the repository is known; else it
+// binds and enrols first, in the same transaction.
+func (s *Store) receiveActivity(ctx context.Context, r *ingest.Receipt, e ingest.Event) error {
+	o := owner{r.Source.Host, e.InstallationID, e.Repository.ID}
+	i, err := s.integration(ctx, o)
+	if err != nil {
+		return err
+	}
+	decided := r.Decision
+	admitted, enrol := ingest.Admit(decided, e, i, s.policy)
+	if enrol {
+		return s.db.System(ctx, func(tx *pg.Tx) error { return s.enrolAndRecord(ctx, tx, r, decided, e, o) })
+	}
+	own(r, admitted, i)
+	b := &pg.Batch{}
+	b.Queue(insertReceipt, receiptArgs(*r))
+	if r.Decision.Activity() {
+		if err := s.outbox.Queue(ctx, b, activityMessage(*r, 0)); err != nil {
+			return err
+		}
+	}
+	return s.db.SystemBatch(ctx, b)
+}
+
+// enrolAndRecord may run again after a serialization failure: it starts from what was decided.
+func (s *Store) enrolAndRecord(ctx context.Context, tx *pg.Tx, r *ingest.Receipt, decided ingest.Decision, e ingest.Event, o owner) error {
+	i, err := s.bind(ctx, tx, binding{host: o.host, installation: o.installation, account: e.Repository.Owner})
+	if err != nil {
+		return err
+	}
+	if err := enrol(ctx, tx, i.Tenant, o, e.Repository.Name); err != nil {
+		return err
+	}
+	if i, err = loadIntegration(ctx, tx, o); err != nil {
+		return err
+	}
+	admitted, _ := ingest.Admit(decided, e, i, s.policy)
+	own(r, admitted, i)
+	if _, err := tx.Exec(ctx, insertReceipt, receiptArgs(*r)); err != nil {
+		return err
+	}
+	if !r.Decision.Activity() {
+		return nil
+	}
+	return s.outbox.Enqueue(ctx, tx, activityMessage(*r, 0))
+}
+
+func own(r *ingest.Receipt, d ingest.Decision, i ingest.Integration) {
+	r.Decision, r.Tenant, r.Project = d, nil, nil
+	if i.Tenant != (ingest.TenantID{}) {
+		r.Tenant = &i.Tenant
+	}
+	if i.Project != (ingest.ProjectID{}) && i.ProjectTenant == i.Tenant {
+		r.Project = &i.Project
+	}
+}
+
+// again answers a delivery that was received before.
+func (s *Store) again(ctx context.Context, src ingest.Source, digest [32]byte) (ingest.Answer, error) {
+	a := ingest.Answer{Duplicate: true}
+	var stored []byte
+	err := s.db.System(ctx, func(tx *pg.Tx) error {
+		return tx.QueryRow(ctx, countDuplicate, pgx.NamedArgs{
+			"host": src.Host, "hook": src.Hook, "delivery": src.DeliveryID, "digest": digest[:],
+		}).Scan(&a.Receipt, &a.Decision.Kind, &a.Decision.Reason, &stored)
+	})
+	if err != nil {
+		return ingest.Answer{}, err
+	}
+	if string(stored) != string(digest[:]) {
+		return ingest.Answer{}, ingest.ErrDigestConflict
+	}
+	return a, nil
+}
+
+func receiptArgs(r ingest.Receipt) pgx.NamedArgs {
+	args := pgx.NamedArgs{
+		"id": r.ID, "host": r.Source.Host, "hook": r.Source.Hook, "delivery": r.Source.DeliveryID,
+		"digest": r.Digest[:], "bytes": r.Bytes, "event": r.Event, "action": r.Action,
+		"decision": r.Decision.Kind, "reason": r.Decision.Reason, "tenant": r.Tenant, "project": r.Project,
+		"installation": r.InstallationID, "repository_id": r.RepositoryID, "repository": r.Repository,
+		"number": r.Number, "head": r.Hint.HeadSHA, "before": r.Hint.BeforeSHA, "base_ref": r.Hint.BaseRef,
+		"state": r.Hint.State, "updated_at": nil, "trace": r.TraceParent,
+	}
+	if !r.Hint.UpdatedAt.IsZero() {
+		args["updated_at"] = r.Hint.UpdatedAt
+	}
+	return args
+}
+
+func tenantOf(r ingest.Receipt) uuid.UUID {
+	if r.Tenant == nil {
+		return uuid.Nil
+	}
+	return uuid.UUID(*r.Tenant)
+}

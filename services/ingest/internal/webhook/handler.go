@@ -1,0 +1,191 @@
+package webhook
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/fenceline-dev/fenceline/pkg/config"
+	"github.com/fenceline-dev/fenceline/pkg/obs"
+	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
+)
+
+// Receiver stores a verified delivery before it is answered.
+type Receiver interface {
+	Receive(ctx context.Context, src ingest.Source, digest [32]byte, size int64, e ingest.Event) (ingest.Answer, error)
+}
+
+// Config is what the endpoint is told.
+type Config struct {
+	Secrets []config.Secret // every active one
+	Hosts   []string        // configured GitHub hosts; the first is meant where no header names one
+	MaxBody int64           // bytes; GitHub's own cap is 26,214,400
+	Held    int64           // bytes of bodies held at once, over all requests
+}
+
+// Handler is the webhook endpoint.
+type Handler struct {
+	cfg    Config
+	bodies memory
+	store  Receiver
+	log    *slog.Logger
+	tracer trace.Tracer
+}
+
+// NewHandler refuses to build an endpoint without a secret.
+func NewHandler(cfg Config, store Receiver, log *slog.Logger, tracer trace.Tracer) (*Handler, error) {
+	if err := CheckSecrets(cfg.Secrets); err != nil {
+		return nil, err
+	}
+	return &Handler{
+		cfg: cfg, store: store, log: log, tracer: tracer,
+		bodies: memory{budget: semaphore.NewWeighted(max(cfg.Held, cfg.MaxBody+1)), limit: cfg.MaxBody},
+	}, nil
+}
+
+// ServeHTTP answers one delivery. The trace starts here: a traceparent that the sender brings is linked,
+// not trusted as a parent.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, span := h.tracer.Start(r.Context(), obs.SpanWebhook, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithLinks(obs.Link(r.Header.Get("traceparent"))),
+		trace.WithAttributes(obs.DeliveryID(clip(r.Header.Get("X-GitHub-Delivery")))))
+	answer, err := h.receive(ctx, w, r)
+	obs.End(span, err)
+	h.answer(ctx, w, answer, err)
+}
+
+func (h *Handler) receive(ctx context.Context, w http.ResponseWriter, r *http.Request) (ingest.Answer, error) {
+	req, err := h.headers(r)
+	if err != nil {
+		return ingest.Answer{}, err
+	}
+	body, release, err := h.bodies.read(ctx, http.MaxBytesReader(w, r.Body, h.cfg.MaxBody), r.ContentLength)
+	if err != nil {
+		return ingest.Answer{}, err
+	}
+	defer release()
+	if err := verify(body, req.sum, h.cfg.Secrets); err != nil {
+		return ingest.Answer{}, err
+	}
+	event, err := decode(req.event, body)
+	if err != nil {
+		return ingest.Answer{}, err
+	}
+	return h.store.Receive(ctx, req.source, sha256.Sum256(body), int64(len(body)), event)
+}
+
+type request struct {
+	source ingest.Source
+	event  string
+	sum    []byte
+}
+
+// headers checks all that can be refused before the body is read.
+func (h *Handler) headers(r *http.Request) (request, error) {
+	if r.Method != http.MethodPost {
+		return request{}, errMethod
+	}
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return request{}, errMediaType
+	}
+	if r.Header.Get("Content-Encoding") != "" {
+		return request{}, errMediaType
+	}
+	sum, err := signature(r.Header.Values("X-Hub-Signature-256"))
+	if err != nil {
+		return request{}, err
+	}
+	req := request{event: r.Header.Get("X-GitHub-Event"), sum: sum, source: ingest.Source{
+		Host:       r.Header.Get("X-GitHub-Enterprise-Host"),
+		Hook:       r.Header.Get("X-GitHub-Hook-Installation-Target-Type") + "/" + r.Header.Get("X-GitHub-Hook-Installation-Target-ID"),
+		DeliveryID: r.Header.Get("X-GitHub-Delivery"),
+	}}
+	if req.source.Host == "" {
+		req.source.Host = h.cfg.Hosts[0]
+	}
+	for _, v := range []string{req.event, req.source.DeliveryID, req.source.Hook, req.source.Host} {
+		if v == "" || len(v) > maxHeader {
+			return request{}, errHeaders
+		}
+	}
+	if !slices.Contains(h.cfg.Hosts, req.source.Host) {
+		return request{}, errHost
+	}
+	return req, nil
+}
+
+// maxHeader bounds the headers that are stored, in bytes.
+const maxHeader = 128
+
+var (
+	errMethod    = errors.New("deliveries are POSTed")
+	errMediaType = errors.New("the content type must be application/json without an encoding: set the webhook's content type to JSON")
+	errHeaders   = errors.New("X-GitHub-Event or X-GitHub-Delivery is missing or too long")
+	errHost      = errors.New("this GitHub host is not configured here")
+)
+
+// statuses is every answer but 200, in order.
+var statuses = []struct {
+	err    error
+	code   int
+	reason string
+}{
+	{errSignature, http.StatusUnauthorized, "BAD_SIGNATURE"},
+	{errMethod, http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED"},
+	{errMediaType, http.StatusUnsupportedMediaType, "UNSUPPORTED_CONTENT_TYPE"},
+	{errHeaders, http.StatusBadRequest, "MALFORMED_HEADERS"},
+	{errHost, http.StatusBadRequest, "HOST_NOT_CONFIGURED"},
+	{errJSON, http.StatusBadRequest, "MALFORMED_PAYLOAD"},
+	{errTooLarge, http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE"},
+	{errBusy, http.StatusServiceUnavailable, "BUSY"},
+	{ingest.ErrDigestConflict, http.StatusConflict, "DELIVERY_CONFLICT"},
+}
+
+type reply struct {
+	Decision  string `json:"decision,omitempty"`
+	Reason    string `json:"reason"`
+	Receipt   string `json:"receipt_id,omitempty"`
+	Duplicate bool   `json:"duplicate,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, a ingest.Answer, err error) {
+	code, out := http.StatusOK, reply{
+		Decision: string(a.Decision.Kind), Reason: a.Decision.Reason, Receipt: a.Receipt.String(), Duplicate: a.Duplicate,
+	}
+	if err != nil {
+		code, out = h.refusal(ctx, w, err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if err := json.NewEncoder(w).Encode(out); err != nil {
+		h.log.DebugContext(ctx, "answer a delivery", "err", err) // the sender has gone; the receipt stays
+	}
+}
+
+func (h *Handler) refusal(ctx context.Context, w http.ResponseWriter, err error) (int, reply) {
+	for _, s := range statuses {
+		if errors.Is(err, s.err) {
+			if s.code == http.StatusConflict {
+				h.log.ErrorContext(ctx, "delivery id came again with another body", "alert", "delivery_conflict")
+			}
+			return s.code, reply{Reason: s.reason, Error: err.Error()}
+		}
+	}
+	// Whatever the store could not do: GitHub shows a failed delivery, to be delivered again.
+	h.log.ErrorContext(ctx, "store a delivery", "err", err)
+	w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+	return http.StatusServiceUnavailable, reply{Reason: "STORE_UNAVAILABLE", Error: "the delivery could not be stored: deliver it again"}
+}
+
+// retryAfter is what a refused sender is told to wait, in seconds.
+const retryAfter = 10

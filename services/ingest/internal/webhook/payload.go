@@ -1,0 +1,192 @@
+package webhook
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
+)
+
+// maxRepositories bounds the lists of installation payloads.
+const maxRepositories = 10_000
+
+// decode reads what is decided by out of a payload, in one pass over the bytes. Only the members named
+// here are read: a field that GitHub adds can't fail a delivery. Every error wraps errJSON.
+func decode(event string, body []byte) (ingest.Event, error) {
+	e := ingest.Event{Name: event}
+	if depth(body) > maxDepth {
+		return e, fmt.Errorf("%w: nested deeper than %d", errJSON, maxDepth)
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(body))
+	if err := payload(&e).read(dec); err != nil {
+		return e, asJSON(err)
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return e, fmt.Errorf("%w: something follows the object", errJSON)
+	}
+	return e, require(e)
+}
+
+// payload is all that is read of an event that is acted on; of any other event only what its receipt
+// names, so that no shape of it can fail.
+func payload(e *ingest.Event) fields {
+	switch e.Name {
+	case "pull_request", "installation", "installation_repositories":
+	default:
+		return fields{
+			"action":       text(&e.Action),
+			"installation": fields{"id": number(&e.InstallationID)}.read,
+			"repository":   fields{"id": number(&e.Repository.ID), "full_name": text(&e.Repository.Name)}.read,
+		}
+	}
+	return fields{
+		"action":               text(&e.Action),
+		"installation":         installation(e).read,
+		"repository":           repository(&e.Repository).read,
+		"pull_request":         pullRequest(&e.PullRequest).read,
+		"before":               text(&e.BeforeSHA),
+		"changes":              fields{"base": present(&e.BaseChanged)}.read,
+		"repositories":         repositories(&e.Added),
+		"repositories_added":   repositories(&e.Added),
+		"repositories_removed": repositories(&e.Removed),
+	}
+}
+
+func installation(e *ingest.Event) fields {
+	return fields{
+		"id":         number(&e.InstallationID),
+		"account":    account(&e.Installer).read,
+		"updated_at": moment(&e.InstalledAt),
+	}
+}
+
+func account(a *ingest.Account) fields {
+	return fields{"id": number(&a.ID), "login": text(&a.Login)}
+}
+
+func repository(r *ingest.Repository) fields {
+	return fields{"id": number(&r.ID), "full_name": text(&r.Name), "owner": account(&r.Owner).read}
+}
+
+func pullRequest(p *ingest.PullRequest) fields {
+	return fields{
+		"number": number(&p.Number), "state": text(&p.State), "draft": flag(&p.Draft),
+		"updated_at": moment(&p.UpdatedAt),
+		"head":       fields{"sha": text(&p.HeadSHA)}.read,
+		"base":       fields{"ref": text(&p.BaseRef)}.read,
+	}
+}
+
+func repositories(to *[]ingest.Repository) func(*jsontext.Decoder) error {
+	return func(dec *jsontext.Decoder) error {
+		tok, err := dec.ReadToken()
+		if err != nil || tok.Kind() == 'n' {
+			return err
+		}
+		if tok.Kind() != '[' {
+			return fmt.Errorf("%w: %s where a list belongs", errJSON, tok.Kind())
+		}
+		for dec.PeekKind() != ']' {
+			var r ingest.Repository
+			if err := repository(&r).read(dec); err != nil {
+				return err
+			}
+			if len(*to) == maxRepositories {
+				return fmt.Errorf("%w: more than %d repositories in one list", errJSON, maxRepositories)
+			}
+			*to = append(*to, r)
+		}
+		_, err = dec.ReadToken()
+		return err
+	}
+}
+
+// require refuses a payload of an event that is acted on where it lacks what GitHub always sends.
+func require(e ingest.Event) error {
+	missing := ""
+	switch {
+	case e.Name == "pull_request":
+		switch {
+		case e.Action == "":
+			missing = "action"
+		case e.Repository.ID == 0 || e.Repository.Owner.ID == 0:
+			missing = "repository"
+		case e.PullRequest.Number == 0 || e.PullRequest.State == "":
+			missing = "pull_request"
+		case e.PullRequest.HeadSHA == "" || e.PullRequest.BaseRef == "":
+			missing = "pull_request.head or pull_request.base"
+		}
+	case e.Name == "installation" || e.Name == "installation_repositories":
+		switch {
+		case e.Action == "":
+			missing = "action"
+		case e.InstallationID == 0 || e.Installer.ID == 0:
+			missing = "installation"
+		}
+	}
+	if missing != "" {
+		return fmt.Errorf("%w: %s is missing", errJSON, missing)
+	}
+	return nil
+}
+
+// depth returns how deep a text nests, without parsing it: brackets outside of strings.
+func depth(body []byte) int {
+	deepest, now, quoted := 0, 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			now++
+			deepest = max(deepest, now)
+		case c == '}' || c == ']':
+			now--
+		}
+	}
+	return deepest
+}
+
+// asJSON keeps a parser's position and drops its excerpt of the payload.
+func asJSON(err error) error {
+	if errors.Is(err, errJSON) {
+		return err
+	}
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return fmt.Errorf("%w: a member comes twice, at byte %d", errJSON, syntax.ByteOffset)
+		}
+		return fmt.Errorf("%w: syntax error at byte %d", errJSON, syntax.ByteOffset)
+	}
+	return fmt.Errorf("%w: it ends too early", errJSON)
+}
+
+func wholeNumber(raw string) (int64, error) {
+	n, err := strconv.ParseInt(raw, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%w: a number is not a whole number from 0", errJSON)
+	}
+	return n, nil
+}
+
+// clip shortens a foreign name for an error's text.
+func clip(s string) string {
+	const most = 40
+	if len(s) <= most {
+		return s
+	}
+	for cut := most; ; cut-- {
+		if utf8.RuneStart(s[cut]) {
+			return s[:cut] + "…"
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Server is the HTTP listener of the endpoint, bound from NewServer on.
+type Server struct {
+	http *http.Server
+	lis  net.Listener
+}
+
+// Path is where deliveries are POSTed.
+const Path = "/webhook"
+
+// Timeouts of one request: GitHub gives up after 10 s (30 s on GitHub Enterprise Server).
+const (
+	headerTimeout = 5 * time.Second
+	bodyTimeout   = 30 * time.Second
+	stopTimeout   = 10 * time.Second
+)
+
+// NewServer binds the address.
+func NewServer(listen string, h http.Handler) (*Server, error) {
+	var lc net.ListenConfig
+	lis, err := lc.Listen(context.Background(), "tcp", listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen for webhooks: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(Path, h)
+	return &Server{lis: lis, http: &http.Server{
+		Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: bodyTimeout,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
+	}}, nil
+}
+
+// Addr is host:port as bound.
+func (s *Server) Addr() string { return s.lis.Addr().String() }
+
+// Run serves until ctx ends; what is being answered then gets a moment to end.
+func (s *Server) Run(ctx context.Context) error {
+	stopped := make(chan error, 1)
+	cancel := context.AfterFunc(ctx, func() {
+		within, done := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		defer done()
+		stopped <- s.http.Shutdown(within)
+	})
+	if err := s.http.Serve(s.lis); !errors.Is(err, http.ErrServerClosed) {
+		cancel()
+		return fmt.Errorf("serve webhooks: %w", err)
+	}
+	return <-stopped
+}
