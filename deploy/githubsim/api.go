@@ -1,0 +1,210 @@
+package githubsim
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fenceline-dev/fenceline/deploy/githubsim/control"
+)
+
+// call is one request to the REST API on its way to an answer.
+type call struct {
+	r     *http.Request // with path values
+	route *route        // nil: no such route
+	token *token        // nil with an App JWT
+	repo  *repo         // nil outside a repository
+	body  []byte
+	hit   effects // what faults do to it
+	now   time.Time
+}
+
+// reply is an answer that is not written yet, so that a fault can still lose it.
+type reply struct {
+	status int
+	body   any    // marshalled, unless raw is set
+	raw    []byte // with its own Content-Type in header
+	header http.Header
+}
+
+func ok(body any) reply { return reply{status: http.StatusOK, body: body} }
+
+// serveAPI takes one request through route, faults, credentials, limits and handler, in that order where it
+// matters: a front end that fails knows nothing of credentials.
+func (s *Server) serveAPI(w http.ResponseWriter, req *http.Request) {
+	c := &call{r: req, now: s.now()}
+	s.find(c)
+	body, err := io.ReadAll(io.LimitReader(req.Body, 16<<20))
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	c.body = body
+	entry := s.truth.begin(c, req)
+	denied := s.authenticate(c)
+	s.resolve(c)
+	c.hit = s.faults.match(c)
+	entry.aim(c)
+
+	rep, handled := s.answer(c, denied)
+	if handled && c.hit.lose != "" {
+		entry.end(s.now(), rep.status, true, false)
+		s.lose(w, req, c.hit.lose)
+		return
+	}
+	entry.end(s.now(), rep.status, handled, true)
+	s.write(w, c, rep)
+}
+
+// answer decides the reply. handled says that the route's own code ran.
+func (s *Server) answer(c *call, denied *reply) (rep reply, handled bool) {
+	if c.hit.delay > 0 {
+		t := time.NewTimer(c.hit.delay)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-c.r.Context().Done():
+			panic(http.ErrAbortHandler) // the caller is gone, and nothing was done
+		}
+	}
+	if e := c.hit.fail; e != nil {
+		if e.HTML {
+			return htmlPage(e.Status), false
+		}
+		message := e.Message
+		if message == "" {
+			message = http.StatusText(e.Status)
+		}
+		return refuse(e.Status, message, ""), false
+	}
+	if wrong := s.badRequest(c); wrong != nil {
+		return *wrong, false
+	}
+	if denied != nil {
+		return *denied, false
+	}
+	if c.hit.limit != nil {
+		return limited(*c.hit.limit, c), false
+	}
+	if wrong := s.limits.take(c); wrong != nil {
+		return *wrong, false
+	}
+	if wrong := s.permit(c); wrong != nil {
+		return *wrong, false
+	}
+	return c.route.handle(c), true
+}
+
+// badRequest checks what GitHub checks before it looks at credentials.
+func (s *Server) badRequest(c *call) *reply {
+	refused := func(status int, message string) *reply {
+		r := refuse(status, message, "")
+		return &r
+	}
+	switch v := c.r.Header.Get("X-GitHub-Api-Version"); {
+	case c.r.Header.Get("User-Agent") == "":
+		return refused(http.StatusForbidden, "Request forbidden by administrative rules. Please make sure your request has a User-Agent header.")
+	case v != "" && v != "2022-11-28":
+		return refused(http.StatusBadRequest, "\""+v+"\" is not a supported API version.")
+	case c.route == nil:
+		r := notFound("")
+		return &r
+	case len(c.body) == 0:
+		return nil
+	case !json.Valid(c.body):
+		return refused(http.StatusBadRequest, "Problems parsing JSON")
+	case !isObject(c.body):
+		return refused(http.StatusBadRequest, "Body should be a JSON object")
+	}
+	return nil
+}
+
+// isObject takes null for an empty object: go-github sends it where it has no options, and GitHub lets it pass.
+func isObject(body []byte) bool {
+	text := strings.TrimSpace(string(body))
+	return text == "null" || strings.HasPrefix(text, "{")
+}
+
+// lose drops the answer to a request that took effect.
+func (s *Server) lose(w http.ResponseWriter, req *http.Request, how control.Loss) {
+	switch how {
+	case control.Lose502:
+		page := htmlPage(http.StatusBadGateway)
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(page.status)
+		_, _ = w.Write(page.raw)
+	case control.LoseHang:
+		<-req.Context().Done()
+		panic(http.ErrAbortHandler)
+	default:
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// write sends the reply with GitHub's headers, or 304 where the caller has it already.
+func (s *Server) write(w http.ResponseWriter, c *call, rep reply) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json; charset=utf-8")
+	h.Set("X-GitHub-Media-Type", "github.v3; format=json")
+	h.Set("X-GitHub-Request-Id", strings.ToUpper(strconv.FormatInt(s.newID(), 16)))
+	for k, v := range rep.header {
+		h[http.CanonicalHeaderKey(k)] = v
+	}
+	s.limits.headers(h, c)
+	raw := rep.raw
+	if raw == nil && rep.body != nil {
+		var err error
+		if raw, err = json.Marshal(rep.body); err != nil {
+			s.cfg.Log.Error("githubsim: encode answer", "class", c.class(), "err", err)
+			panic(http.ErrAbortHandler)
+		}
+	}
+	if c.r.Method == http.MethodGet && rep.status == http.StatusOK {
+		sum := sha256.Sum256(append(raw, c.r.Header.Get("Accept")+c.r.Header.Get("Authorization")...))
+		tag := `"` + hex.EncodeToString(sum[:]) + `"`
+		h.Set("ETag", "W/"+tag)
+		if strings.TrimPrefix(c.r.Header.Get("If-None-Match"), "W/") == tag {
+			s.limits.refund(c)
+			s.limits.headers(h, c)
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	w.WriteHeader(rep.status)
+	_, _ = w.Write(raw)
+}
+
+func (c *call) class() string {
+	if c.route == nil {
+		return "unknown"
+	}
+	return c.route.class
+}
+
+// decode reads the body, which badRequest has found to be an object. A mistyped field is GitHub's 422.
+func (c *call) decode(into any) *reply {
+	body := c.body
+	if len(body) == 0 {
+		body = []byte("{}")
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		r := refuse(http.StatusUnprocessableEntity, "Invalid request.\n\n"+err.Error(), c.route.link)
+		return &r
+	}
+	return nil
+}
+
+// number reads a numeric path value; what is no number leads to nothing.
+func (c *call) number(name string) int64 {
+	n, err := strconv.ParseInt(c.r.PathValue(name), 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func (c *call) notFound() reply { return notFound(c.route.link) }
