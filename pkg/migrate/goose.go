@@ -97,6 +97,9 @@ func apply(ctx context.Context, db *sql.DB, o Options, service string) error {
 	var partial *goose.PartialError
 	if errors.As(err, &partial) {
 		results = partial.Applied
+		if partial.Failed != nil && partial.Failed.Source != nil {
+			err = fmt.Errorf("%s: %w", path.Base(partial.Failed.Source.Path), err)
+		}
 	}
 	for _, r := range results {
 		o.Log(fmt.Sprintf("%s: applied %s in %s", service, path.Base(r.Source.Path), r.Duration.Round(1e6)))

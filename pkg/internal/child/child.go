@@ -17,13 +17,17 @@ import (
 // tailSize bounds what is kept of a child's output for error messages, in bytes.
 const tailSize = 8 << 10
 
+// lastWords bounds the wait for what a child printed before it ended.
+const lastWords = 500 * time.Millisecond
+
 // Process is a running child.
 type Process struct {
 	Pid  int
-	cmd  *exec.Cmd
-	done chan struct{}
-	err  error // of Wait, valid after done
-	tail tail
+	cmd    *exec.Cmd
+	done   chan struct{}
+	pumped chan struct{}
+	err    error // of Wait, valid after done
+	tail   tail
 }
 
 // Start starts cmd in a process group of its own, so that a terminal's Ctrl-C reaches only the
@@ -40,7 +44,7 @@ func Start(cmd *exec.Cmd, died syscall.Signal, log io.Writer) (*Process, error) 
 	}
 	cmd.SysProcAttr.Setpgid = true
 	dieWithParent(cmd.SysProcAttr, died)
-	p := &Process{cmd: cmd, done: make(chan struct{})}
+	p := &Process{cmd: cmd, done: make(chan struct{}), pumped: make(chan struct{})}
 	if log != nil {
 		p.tail.next = log
 	}
@@ -67,12 +71,17 @@ func (p *Process) own(started chan<- error) {
 		return
 	}
 	p.err = p.cmd.Wait()
+	select {
+	case <-p.pumped:
+	case <-time.After(lastWords): // a grandchild still holds the pipe
+	}
 	close(p.done)
 }
 
 func (p *Process) pump(from *os.File) {
 	_, _ = io.Copy(&p.tail, from)
 	_ = from.Close()
+	close(p.pumped)
 }
 
 // Done is closed when the child has ended and was waited for.
