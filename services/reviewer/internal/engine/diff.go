@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
@@ -19,7 +21,7 @@ type Diff struct {
 	Whole bool // the hunks are the whole file: it is new
 }
 
-// Hunk is a run of consecutive head-side lines.
+// Hunk is a run of consecutive head-side lines, at least one.
 type Hunk struct {
 	Lines []Line
 }
@@ -121,15 +123,14 @@ func (d Diff) AddedLines() iter.Seq[Line] {
 
 // Line returns the head-side line of that number, if it lies in the diff.
 func (d Diff) Line(number int) (Line, bool) {
-	for _, h := range d.Hunks {
-		if len(h.Lines) == 0 {
-			continue
-		}
-		if i := number - h.Lines[0].Number; i >= 0 && i < len(h.Lines) {
-			return h.Lines[i], true
-		}
+	i, found := slices.BinarySearchFunc(d.Hunks, number, func(h Hunk, n int) int { return cmp.Compare(h.Lines[0].Number, n) })
+	if !found {
+		i-- // the last hunk that begins before it
 	}
-	return Line{}, false
+	if i < 0 || number-d.Hunks[i].Lines[0].Number >= len(d.Hunks[i].Lines) {
+		return Line{}, false
+	}
+	return d.Hunks[i].Lines[number-d.Hunks[i].Lines[0].Number], true
 }
 
 // Text returns the whole file, for a diff that is Whole.
