@@ -28,8 +28,9 @@ CREATE TABLE publisher.senders (
     autovacuum_vacuum_threshold = 500
 );
 
--- The claim's own order.
+-- The claim's own order, and what a claim holds.
 CREATE INDEX senders_due ON publisher.senders (due_at) WHERE due_at IS NOT NULL;
+CREATE UNIQUE INDEX senders_lease ON publisher.senders (lease_id) WHERE lease_id IS NOT NULL;
 
 -- What a target's page is to say: one row per epoch, written once.
 CREATE TABLE publisher.epochs (
@@ -70,6 +71,8 @@ CREATE TABLE publisher.epochs (
     CONSTRAINT epochs_result_whole CHECK (kind <> 'result' OR (run_id IS NOT NULL AND attempt_id IS NOT NULL AND head_sha <> '')),
     CONSTRAINT epochs_delivered_ended CHECK (NOT delivered OR ended_at IS NOT NULL)
 ) WITH (fillfactor = 80);
+
+CREATE INDEX epochs_open ON publisher.epochs (tenant, target_id) WHERE ended_at IS NULL;
 
 CREATE TABLE publisher.intents (
     id              uuid        NOT NULL PRIMARY KEY,
@@ -115,7 +118,7 @@ CREATE TABLE publisher.intents (
 -- Open intents only: what ended costs disk, never time.
 CREATE INDEX intents_open ON publisher.intents (tenant, host, installation_id, available_at)
     WHERE state IN ('pending', 'sending');
-CREATE INDEX intents_epoch ON publisher.intents (tenant, target_id, lifecycle, epoch);
+CREATE INDEX intents_of_epoch ON publisher.intents (tenant, target_id, lifecycle, epoch);
 CREATE INDEX intents_newest ON publisher.intents (tenant, id DESC);
 -- At most one write of a surface may be out.
 CREATE UNIQUE INDEX intents_one_out ON publisher.intents (tenant, target_id, surface, surface_key)

@@ -46,8 +46,8 @@ func FailureOf(err error) Failure {
 	return Failure{Class: Unknown, Reason: "unclassified", Err: err}
 }
 
-// word is the failure as the reason of an intent that it ended.
-func (f Failure) word() string { return strings.ToLower(f.Reason) }
+// Word is the failure as the reason of an intent that it ended.
+func (f Failure) Word() string { return strings.ToLower(f.Reason) }
 
 const (
 	minPause = time.Minute

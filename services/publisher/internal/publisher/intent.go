@@ -39,6 +39,7 @@ const (
 type Intent struct {
 	ID        IntentID
 	Key       string
+	Target    TargetID
 	Ref       Ref
 	At        Position
 	Kind      Kind
@@ -201,6 +202,9 @@ func (r Rules) failed(c Cell, f Failure, now time.Time) (Cell, []Effect, error) 
 		return c, nil, fmt.Errorf("%w: failed while %s", ErrTransition, c.Intent.State)
 	}
 	c.Intent.LastError = f.Error()
+	if f.Class == Refused && c.Intent.Ref.Kind == SurfaceCheckRun && c.Intent.Attempts < believed {
+		f.Class = NotExecuted // a commit is not known everywhere right after its push
+	}
 	switch f.Class {
 	case NotExecuted:
 		c.Intent.State, c.Intent.Op = StatePending, OpNone
@@ -209,7 +213,7 @@ func (r Rules) failed(c Cell, f Failure, now time.Time) (Cell, []Effect, error) 
 		c.Intent.State, c.Intent.Op, c.Intent.Available = StatePending, OpNone, now
 		return c, []Effect{PauseSender{Failure: f}}, nil
 	case Refused:
-		return c.end("refused_"+f.word(), now), nil, nil
+		return c.end("refused_"+f.Word(), now), nil, nil
 	case Gone:
 		return r.gone(c, f, now), nil, nil
 	case Unknown:
@@ -280,7 +284,7 @@ func (r Rules) delayed(c Cell, f Failure, now time.Time) (Cell, []Effect, error)
 		}
 		reason := ReasonGone
 		if f.Class == Refused {
-			reason = "refused_" + f.word()
+			reason = "refused_" + f.Word()
 		}
 		return c.end(reason, now), nil, nil
 	case Unknown, NotExecuted:

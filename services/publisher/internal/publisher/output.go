@@ -1,0 +1,18 @@
+package publisher
+
+// Output is a rendered intent. Body is what is kept of it; Check is set for a check run.
+type Output struct {
+	Body  string
+	Check *Check
+}
+
+// Render writes what the work's epoch says on a surface. A check run is rendered once the comment's
+// intent has ended, and says so where it ended without a comment.
+func (w Work) Render(keys Keyring, ref Ref, rv Review) Output {
+	marker := keys.Marker(w.Epoch.PlaceOf(ref), Mark{At: w.Epoch.At, Run: w.Epoch.RunID()})
+	if ref.Kind == SurfaceCheckRun {
+		check := CheckRun(marker, w.Epoch, rv, w.Summary())
+		return Output{Body: check.Summary, Check: &check}
+	}
+	return Output{Body: Summary(marker, w.Epoch, rv)}
+}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/fenceline-dev/fenceline/pkg/pg"
+	"github.com/fenceline-dev/fenceline/services/publisher/internal/publisher"
+)
+
+// maxTargets bounds the targets that one claim works on.
+const maxTargets = 20
+
+// Claim leases the sender of one installation that has due intents, is not paused and nobody's, and
+// loads the open epochs of its targets with due intents, oldest due first, each target's epochs in their
+// order. It runs as the system role, since it looks for work of every tenant. False: nothing is due.
+func (s *Store) Claim(ctx context.Context, ttl time.Duration) (publisher.Claim, bool, error) {
+	lease, err := newID()
+	if err != nil {
+		return publisher.Claim{}, false, err
+	}
+	var claim publisher.Claim
+	var found bool
+	var rows []workRow
+	b := &pg.Batch{}
+	b.Queue(claimSender, pgx.NamedArgs{"lease": lease, "ttl": ttl}).QueryRow(func(row pgx.Row) error {
+		var next pgtype.Timestamptz
+		claim = publisher.Claim{Lease: publisher.LeaseID(lease)}
+		err := row.Scan(&claim.Tenant, &claim.Host, &claim.Installation, &claim.Throttles, &next, &claim.Now)
+		claim.NextWrite = next.Time
+		found = err == nil
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	b.Queue(loadWork, pgx.NamedArgs{"lease": lease, "targets": maxTargets}).Query(func(r pgx.Rows) error {
+		var err error
+		rows, err = pgx.CollectRows(r, pgx.RowToStructByName[workRow])
+		return err
+	})
+	if err := s.db.SystemBatch(ctx, b); err != nil {
+		return publisher.Claim{}, false, fmt.Errorf("claim sender: %w", err)
+	}
+	for _, row := range rows {
+		claim.Works = row.into(claim.Works)
+	}
+	return claim, found, nil
+}
+
+// workRow is one intent with its epoch and its surface.
+type workRow struct {
+	Tenant         publisher.Tenant
+	TargetID       publisher.TargetID
+	Lifecycle      int64
+	Epoch          int64
+	Kind           string
+	ProjectID      publisher.ProjectID
+	Host           string
+	InstallationID int64
+	RepositoryID   int64
+	Repository     string
+	Number         int64
+	RunID          pgtype.UUID
+	BaseRef        string
+	BaseSha        string
+	HeadSha        string
+	MergeBaseSha   string
+	Ordinal        int32
+	AttemptID      pgtype.UUID
+	Clean          bool
+	Errors         int32
+	Warnings       int32
+	Infos          int32
+	Engine         string
+	CostMicros     int64
+	EpochReason    string
+	Detail         string
+	NewerHeadSha   string
+	Traceparent    string
+	EpochCreatedAt time.Time
+
+	ID          publisher.IntentID
+	Key         string
+	Surface     string
+	SurfaceKey  string
+	State       string
+	Op          string
+	Reason      string
+	Attempts    int
+	Holds       int
+	GithubID    int64
+	URL         string
+	LastError   string
+	Version     int64
+	CreatedAt   time.Time
+	AvailableAt time.Time
+	SentAt      pgtype.Timestamptz
+	EndedAt     pgtype.Timestamptz
+
+	SurfaceID      int64
+	SurfaceURL     string
+	ShownLifecycle int64
+	ShownEpoch     int64
+	SurfaceRunID   pgtype.UUID
+	Recreated      bool
+}
+
+// into appends the row's intent to the work of its epoch, which is the last one or a new one: rows come
+// in the order of epochs.
+func (r workRow) into(works []publisher.Work) []publisher.Work {
+	at := publisher.Position{Lifecycle: r.Lifecycle, Epoch: r.Epoch}
+	n := len(works)
+	if n == 0 || works[n-1].Epoch.Target != r.TargetID || works[n-1].Epoch.At != at {
+		works = append(works, publisher.Work{Epoch: r.epoch(at)})
+		n++
+	}
+	works[n-1].Cells = append(works[n-1].Cells, r.cell(at))
+	return works
+}
+
+func (r workRow) epoch(at publisher.Position) publisher.Epoch {
+	e := publisher.Epoch{
+		Tenant: r.Tenant, Target: r.TargetID, At: at, Kind: publisher.Kind(r.Kind),
+		PR: publisher.PullRequest{
+			Project: r.ProjectID, Host: r.Host, Installation: r.InstallationID,
+			Repository: r.RepositoryID, Name: r.Repository, Number: r.Number,
+		},
+		Reason: r.EpochReason, Detail: r.Detail, NewerHead: r.NewerHeadSha,
+		Traceparent: r.Traceparent, CreatedAt: r.EpochCreatedAt,
+	}
+	if r.RunID.Valid {
+		e.Run = &publisher.Run{
+			ID: publisher.RunID(r.RunID.Bytes), BaseRef: r.BaseRef, BaseSHA: r.BaseSha, HeadSHA: r.HeadSha,
+			MergeBaseSHA: r.MergeBaseSha, Ordinal: r.Ordinal, Attempt: publisher.AttemptID(r.AttemptID.Bytes),
+			Clean: r.Clean, Errors: r.Errors, Warnings: r.Warnings, Infos: r.Infos,
+			Engine: r.Engine, CostMicros: r.CostMicros,
+		}
+	}
+	return e
+}
+
+func (r workRow) cell(at publisher.Position) publisher.Cell {
+	ref := publisher.Ref{Kind: publisher.SurfaceKind(r.Surface), Key: r.SurfaceKey}
+	return publisher.Cell{
+		Intent: publisher.Intent{
+			ID: r.ID, Key: r.Key, Target: r.TargetID, Ref: ref, At: at, Kind: publisher.Kind(r.Kind),
+			Run: publisher.RunID(r.RunID.Bytes), State: publisher.State(r.State), Op: publisher.Op(r.Op),
+			Reason: r.Reason, Attempts: r.Attempts, Holds: r.Holds, Available: r.AvailableAt,
+			CreatedAt: r.CreatedAt, SentAt: r.SentAt.Time, EndedAt: r.EndedAt.Time,
+			GitHubID: r.GithubID, URL: r.URL, LastError: r.LastError, Version: r.Version,
+		},
+		Surface: publisher.Surface{
+			Ref: ref, GitHubID: r.SurfaceID, URL: r.SurfaceURL,
+			Shown: publisher.Position{Lifecycle: r.ShownLifecycle, Epoch: r.ShownEpoch},
+			Run:   publisher.RunID(r.SurfaceRunID.Bytes), Recreated: r.Recreated,
+		},
+	}
+}

@@ -1,0 +1,49 @@
+// Package worker sends intents to GitHub: one sender per installation at a time, each write recorded
+// before it is made.
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/fenceline-dev/fenceline/services/publisher/internal/publisher"
+)
+
+// Store keeps intents and leases senders.
+type Store interface {
+	Claim(ctx context.Context, ttl time.Duration) (publisher.Claim, bool, error)
+	Save(ctx context.Context, c publisher.Claim, ch publisher.Changes) (next time.Duration, err error)
+}
+
+// Scheduler knows which epoch is current.
+type Scheduler interface {
+	CheckCurrent(ctx context.Context, e publisher.Epoch) (publisher.Currency, error)
+}
+
+// Reviewer keeps what a run's attempt found.
+type Reviewer interface {
+	Review(ctx context.Context, e publisher.Epoch) (publisher.Review, error)
+}
+
+// Reader reads pull requests.
+type Reader interface {
+	ReadPullRequest(ctx context.Context, pr publisher.PullRequest) (publisher.Reading, error)
+}
+
+// Finder finds a surface's output on GitHub; nil is surely none.
+type Finder interface {
+	Find(ctx context.Context, e publisher.Epoch, ref publisher.Ref, since time.Time) (*publisher.Found, error)
+	Read(ctx context.Context, e publisher.Epoch, ref publisher.Ref, id int64) (*publisher.Found, error)
+}
+
+// Writer writes a surface's output, never twice by itself.
+type Writer interface {
+	Create(ctx context.Context, e publisher.Epoch, out publisher.Output) (publisher.Placed, error)
+	Edit(ctx context.Context, e publisher.Epoch, id int64, out publisher.Output) (publisher.Placed, error)
+}
+
+// Surface is one kind of output.
+type Surface interface {
+	Finder
+	Writer
+}

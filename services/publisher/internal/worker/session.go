@@ -1,0 +1,168 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fenceline-dev/fenceline/pkg/obs"
+	"github.com/fenceline-dev/fenceline/services/publisher/internal/publisher"
+)
+
+// saveTimeout bounds one save, also while stopping.
+const saveTimeout = 10 * time.Second
+
+// session is one claim of a sender, from the lease to its return. What it decides stays in memory until
+// the next write is about to begin, or until its end: a save per step would cost a commit each.
+type session struct {
+	*Sender
+	claim publisher.Claim
+	began time.Time // before the claim was asked for, on our own monotonic clock
+
+	dirty     []*publisher.Cell
+	pending   publisher.Changes
+	throttles int
+	written   time.Time // when the last write ended
+	urgent    bool      // something happened on GitHub that is not saved yet
+	paused    bool      // GitHub told the installation to stop
+	lost      bool      // a save failed: nothing may be done any more
+}
+
+func newSession(s *Sender, c publisher.Claim, began time.Time) *session {
+	return &session{Sender: s, claim: c, began: began, throttles: c.Throttles}
+}
+
+// now is the database's clock, as far as it is known here.
+func (x *session) now() time.Time { return x.claim.Now.Add(time.Since(x.began)) }
+
+// room tells whether a write that begins now ends, with its grace, within the lease.
+func (x *session) room() bool {
+	return x.Settings.Lease-time.Since(x.began) > x.Settings.Timeout+x.Rules.Grace
+}
+
+func (x *session) done(ctx context.Context) bool {
+	return x.lost || x.paused || ctx.Err() != nil || !x.room()
+}
+
+// run works on the claim's targets, one after the other, and says in how long the installation is due
+// again; negative is not by itself.
+func (x *session) run(ctx context.Context) time.Duration {
+	works := x.claim.Works
+	for len(works) > 0 && !x.done(ctx) {
+		n := 1
+		for n < len(works) && works[n].Epoch.Target == works[0].Epoch.Target {
+			n++
+		}
+		x.target(ctx, works[:n])
+		works = works[n:]
+		if x.urgent && len(works) > 0 {
+			x.flush(ctx, 0)
+		}
+	}
+	return x.release(ctx)
+}
+
+// apply takes an event of a cell to the state machine.
+func (x *session) apply(ctx context.Context, w *publisher.Work, c *publisher.Cell, ev publisher.Event) {
+	before := *c
+	next, effects, err := x.Rules.Apply(*c, ev, x.now())
+	if err != nil {
+		// The order of steps rules this out; the intent stays as it is stored.
+		x.Log.ErrorContext(ctx, "intent refuses an event", "key", c.Intent.Key, "err", err)
+		x.lost = true
+		return
+	}
+	*c = next
+	if before.Intent != next.Intent || before.Surface != next.Surface {
+		x.touch(c)
+	}
+	for _, e := range effects {
+		if p, ok := e.(publisher.PauseSender); ok {
+			x.pause(ctx, w, p.Failure)
+		}
+	}
+	if next.Intent.Ended() {
+		x.ended(ctx, w, next.Intent)
+	}
+}
+
+// touch marks a cell to be saved.
+func (x *session) touch(c *publisher.Cell) {
+	for _, d := range x.dirty {
+		if d == c {
+			return
+		}
+	}
+	x.dirty = append(x.dirty, c)
+}
+
+func (x *session) ended(ctx context.Context, w *publisher.Work, i publisher.Intent) {
+	x.Metrics.intentEnded(ctx, i)
+	if i.State == publisher.StateEnded {
+		x.Log.InfoContext(ctx, "intent ended", "key", i.Key, "surface", i.Ref.Kind, "reason", i.Reason, "last_error", i.LastError)
+	}
+	if w.Ended() {
+		x.pending.Ended = append(x.pending.Ended, *w)
+	}
+}
+
+// pause leaves the whole installation alone for as long as GitHub asked.
+func (x *session) pause(ctx context.Context, w *publisher.Work, f publisher.Failure) {
+	x.throttles++
+	x.paused = true
+	x.pending.Pause, x.pending.PauseReason = f.Pause(x.throttles), f.Word()
+	epoch := w.Epoch
+	x.pending.Delayed = &epoch
+	x.Metrics.pause(ctx, f)
+	x.Log.WarnContext(ctx, "installation paused", "installation", x.claim.Installation, "reason", f.Word(), "for", x.pending.Pause.String())
+}
+
+// flush saves what was decided, if enough of the lease is left for what follows.
+func (x *session) flush(ctx context.Context, needed time.Duration) {
+	x.save(ctx, publisher.Changes{Needed: needed})
+}
+
+// release saves the rest and gives the lease back.
+func (x *session) release(ctx context.Context) time.Duration {
+	if !x.lost {
+		if next, ok := x.save(ctx, publisher.Changes{Release: true}); ok {
+			return next
+		}
+	}
+	// Whatever is unsaved is found again by its marker. A moment's rest keeps a fault from spinning.
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Second):
+	}
+	x.dirty, x.pending = nil, publisher.Changes{}
+	if next, ok := x.save(ctx, publisher.Changes{Release: true}); ok {
+		return next
+	}
+	return x.Settings.Lease
+}
+
+func (x *session) save(ctx context.Context, ch publisher.Changes) (time.Duration, bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer cancel()
+	for _, c := range x.dirty {
+		ch.Cells = append(ch.Cells, *c)
+	}
+	p := x.pending
+	ch.Ended, ch.Seen, ch.Wrote = p.Ended, p.Seen, p.Wrote || x.urgent
+	ch.Pause, ch.PauseReason, ch.Delayed = p.Pause, p.PauseReason, p.Delayed
+	ch.Elapsed, ch.Spacing, ch.Throttles = time.Since(x.began), x.Settings.Spacing, x.throttles
+	next, err := x.Store.Save(ctx, x.claim, ch)
+	if err != nil {
+		x.lost = true
+		if errors.Is(err, publisher.ErrLeaseLost) {
+			obs.FenceVerdictIn(ctx, "LEASE_LOST")
+		}
+		x.Log.WarnContext(ctx, "save intents", "installation", x.claim.Installation, "err", err)
+		return 0, false
+	}
+	for _, c := range x.dirty {
+		c.Intent.Version++
+	}
+	x.dirty, x.pending, x.urgent = nil, publisher.Changes{}, false
+	return next, true
+}
