@@ -15,7 +15,7 @@ var (
 	// ErrNoTenant is the answer to a tenant transaction without a tenant.
 	ErrNoTenant = errors.New("pg: no tenant")
 	// ErrUnavailable says that the database could not do the work and did none of it: it is away,
-	// out of connections, shutting down or read-only. Safe to run again, later.
+	// out of connections, shutting down, read-only or too crowded. Safe to run again, later.
 	ErrUnavailable = errors.New("pg: database unavailable")
 	// ErrUnknownOutcome says that the answer to a commit was lost: it may have happened. Safe to
 	// run again only where a unique key makes the second time a no-op.
@@ -159,7 +159,9 @@ func unavailable(err error) bool {
 	var pe *pgconn.PgError
 	if errors.As(err, &pe) {
 		switch pe.Code {
-		case "57P01", "57P02", "57P03", "53300", "53100", "53200", "25006", "25P03", "57P05":
+		case "57P01", "57P02", "57P03", "57P05", "53300", "53100", "53200", "25006", "25P03":
+			return true
+		case "40001", "40P01", "55P03": // what is left after the retries, and a lock held too long: crowded, not wrong
 			return true
 		default:
 			return len(pe.Code) == 5 && pe.Code[:2] == "08"

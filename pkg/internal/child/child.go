@@ -22,7 +22,7 @@ const lastWords = 500 * time.Millisecond
 
 // Process is a running child.
 type Process struct {
-	Pid  int
+	Pid    int
 	cmd    *exec.Cmd
 	done   chan struct{}
 	pumped chan struct{}
