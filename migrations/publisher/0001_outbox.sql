@@ -51,7 +51,7 @@ CREATE INDEX outbox_parked ON publisher.outbox (destination, park_reason, id)
 ALTER TABLE publisher.outbox ENABLE ROW LEVEL SECURITY;
 ALTER TABLE publisher.outbox FORCE ROW LEVEL SECURITY;
 
--- The dispatcher and webhook ingestion see every row; a tenant's transaction its own rows alone. An unset or
+-- The dispatcher and what no tenant asked for see every row; a tenant's transaction its own rows alone. An unset or
 -- empty tenant is an error here, not an empty result.
 CREATE POLICY outbox_system ON publisher.outbox TO fl_publisher USING (true) WITH CHECK (true);
 CREATE POLICY outbox_tenant ON publisher.outbox TO fl_publisher_tenant

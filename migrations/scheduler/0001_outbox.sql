@@ -51,7 +51,7 @@ CREATE INDEX outbox_parked ON scheduler.outbox (destination, park_reason, id)
 ALTER TABLE scheduler.outbox ENABLE ROW LEVEL SECURITY;
 ALTER TABLE scheduler.outbox FORCE ROW LEVEL SECURITY;
 
--- The dispatcher and webhook ingestion see every row; a tenant's transaction its own rows alone. An unset or
+-- The dispatcher and what no tenant asked for see every row; a tenant's transaction its own rows alone. An unset or
 -- empty tenant is an error here, not an empty result.
 CREATE POLICY outbox_system ON scheduler.outbox TO fl_scheduler USING (true) WITH CHECK (true);
 CREATE POLICY outbox_tenant ON scheduler.outbox TO fl_scheduler_tenant

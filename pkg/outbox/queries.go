@@ -43,8 +43,7 @@ SELECT m.id, m.tenant, m.key, m.digest, m.destination, m.payload, $1, m.due, m.d
  WHERE outbox.digest <> EXCLUDED.digest
 RETURNING destination, available_at, EXTRACT(EPOCH FROM available_at - clock_timestamp())::float8`
 
-// The due bound and the end of other leases are read once per statement, so that they bound the index
-// scan; both err towards later. $2 is the low-water mark: without it a held snapshot makes every claim
+// The clock is read in a subquery, once, so that it can bound the index scan. $2 is the low-water mark: without it a held snapshot makes every claim
 // walk the finished rows that vacuum cannot remove.
 const claimSQL = `
 UPDATE {schema}.outbox AS o
@@ -53,8 +52,8 @@ UPDATE {schema}.outbox AS o
        SELECT d.id
          FROM {schema}.outbox AS d
         WHERE d.destination = $1 AND d.dispatched_at IS NULL AND d.parked_at IS NULL
-          AND d.available_at >= $2 AND d.available_at <= statement_timestamp()
-          AND (d.claimed_until IS NULL OR d.claimed_until <= statement_timestamp())
+          AND d.available_at >= $2 AND d.available_at <= (SELECT clock_timestamp())
+          AND (d.claimed_until IS NULL OR d.claimed_until <= (SELECT clock_timestamp()))
         ORDER BY d.available_at, d.id
         LIMIT $3
           FOR UPDATE SKIP LOCKED))
@@ -81,23 +80,23 @@ RETURNING o.id, o.available_at, m.delay`
 
 // The oldest unclaimed row of each destination: the poll's one statement, a few index pages.
 const peekSQL = `
-SELECT w.destination, m.available_at, EXTRACT(EPOCH FROM m.available_at - statement_timestamp())::float8
+SELECT w.destination, m.available_at, EXTRACT(EPOCH FROM m.available_at - (SELECT clock_timestamp()))::float8
   FROM unnest($1::text[]) AS w (destination)
  CROSS JOIN LATERAL (
        SELECT d.available_at
          FROM {schema}.outbox AS d
         WHERE d.destination = w.destination AND d.dispatched_at IS NULL AND d.parked_at IS NULL
-          AND (d.claimed_until IS NULL OR d.claimed_until <= statement_timestamp())
+          AND (d.claimed_until IS NULL OR d.claimed_until <= (SELECT clock_timestamp()))
         ORDER BY d.available_at, d.id
         LIMIT 1) AS m`
 
 // Two scans, each of its own partial index; finished rows are not looked at.
 const statsSQL = `
 SELECT d.destination, '' AS reason, count(*) AS messages,
-       count(*) FILTER (WHERE d.not_before <= statement_timestamp()) AS due,
-       count(*) FILTER (WHERE d.not_before <= statement_timestamp() - make_interval(secs => $1)) AS stale,
-       GREATEST(EXTRACT(EPOCH FROM statement_timestamp() - min(d.not_before)), 0)::float8 AS oldest,
-       max(d.not_before) FILTER (WHERE d.not_before <= statement_timestamp() - make_interval(secs => $1)) AS newest_stale
+       count(*) FILTER (WHERE d.not_before <= (SELECT clock_timestamp())) AS due,
+       count(*) FILTER (WHERE d.not_before <= (SELECT clock_timestamp()) - make_interval(secs => $1)) AS stale,
+       GREATEST(EXTRACT(EPOCH FROM (SELECT clock_timestamp()) - min(d.not_before)), 0)::float8 AS oldest,
+       max(d.not_before) FILTER (WHERE d.not_before <= (SELECT clock_timestamp()) - make_interval(secs => $1)) AS newest_stale
   FROM {schema}.outbox AS d
  WHERE d.dispatched_at IS NULL AND d.parked_at IS NULL
  GROUP BY d.destination
