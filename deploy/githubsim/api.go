@@ -154,7 +154,6 @@ func (s *Server) write(w http.ResponseWriter, c *call, rep reply) {
 	for k, v := range rep.header {
 		h[http.CanonicalHeaderKey(k)] = v
 	}
-	s.limits.headers(h, c)
 	raw := rep.raw
 	if raw == nil && rep.body != nil {
 		var err error
@@ -164,18 +163,24 @@ func (s *Server) write(w http.ResponseWriter, c *call, rep reply) {
 		}
 	}
 	if c.r.Method == http.MethodGet && rep.status == http.StatusOK {
-		sum := sha256.Sum256(append(raw, c.r.Header.Get("Accept")+c.r.Header.Get("Authorization")...))
-		tag := `"` + hex.EncodeToString(sum[:]) + `"`
+		tag := etag(raw, c.r)
 		h.Set("ETag", "W/"+tag)
 		if strings.TrimPrefix(c.r.Header.Get("If-None-Match"), "W/") == tag {
 			s.limits.refund(c)
-			s.limits.headers(h, c)
-			w.WriteHeader(http.StatusNotModified)
-			return
+			rep.status, raw = http.StatusNotModified, nil
 		}
 	}
+	s.limits.headers(h, c)
 	w.WriteHeader(rep.status)
 	_, _ = w.Write(raw)
+}
+
+// etag depends on the media type and on who asks, as GitHub's does.
+func etag(raw []byte, r *http.Request) string {
+	sum := sha256.New()
+	sum.Write(raw)
+	sum.Write([]byte(r.Header.Get("Accept") + r.Header.Get("Authorization")))
+	return `"` + hex.EncodeToString(sum.Sum(nil)) + `"`
 }
 
 func (c *call) class() string {

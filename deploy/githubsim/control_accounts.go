@@ -89,7 +89,7 @@ func (s *Server) ctlInstall(_ *http.Request, in control.NewInstallation) (any, e
 		}
 	}
 	s.installs[i.id] = i
-	s.raiseInstallation("installation", "created", i, s.by(in.Options, owner), obj{"repositories": shortRepos(s.reposOf(i)), "requester": nil}, in.Webhook)
+	s.raiseInstallation("installation", "created", i, s.by(in.Options, owner), obj{"repositories": shortRepos(s.reposOf(i))}, in.Webhook)
 	return s.toldInstallation(i), nil
 }
 

@@ -50,7 +50,10 @@ func (s *Server) moveBranch(ctx context.Context, r *repo, before string, in cont
 	if before != "" && !in.Force && !r.dir.contains(ctx, after, before) {
 		return "", cannot(http.StatusUnprocessableEntity, "push %s: not a fast-forward, and not forced", in.Branch)
 	}
-	return after, r.dir.setRef(ctx, ref, after)
+	if err := r.dir.setRef(ctx, ref, after); err != nil {
+		return "", cannot(http.StatusUnprocessableEntity, "push %s: %v", in.Branch, err)
+	}
+	return after, nil
 }
 
 // target makes or finds the commit that a push ends at. New commits are made on a branch of their own first, so
@@ -105,13 +108,28 @@ func (s *Server) synchronize(ctx context.Context, r *repo, in control.Push, out 
 		out.Deliveries = append(out.Deliveries, s.told(d)...)
 		out.Pulls = append(out.Pulls, s.toldPull(p))
 	}
+	head, err := r.dir.show(ctx, out.After)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	suite := s.suiteBody(r, s.suiteOf(r, out.After), out.After, "queued", "")
 	suite["before"], suite["head_branch"] = orZero(out.Before), in.Branch
+	suite["latest_check_runs_count"], suite["check_runs_url"] = 0, suite["url"].(string)+"/check-runs"
+	suite["head_commit"] = headCommit(head[0])
 	d := s.raise("check_suite", "requested", r, by, obj{"check_suite": suite}, in.Webhook)
 	out.Deliveries = append(out.Deliveries, s.told(d)...)
 	return nil
+}
+
+// headCommit is a commit as check suites carry it.
+func headCommit(c commitInfo) obj {
+	person := func(g signature) obj { return obj{"name": g.name, "email": g.email} }
+	return obj{
+		"id": c.sha, "tree_id": c.tree, "message": c.message, "timestamp": c.author.date,
+		"author": person(c.author), "committer": person(c.committer),
+	}
 }
 
 // advance gives a pull request its new head.

@@ -31,7 +31,11 @@ type bench struct {
 	repo control.Repository
 	inst control.Installation
 	hook *receiver
+	web  *httptest.Server // in front of hook
 }
+
+// target is the receiver's URL.
+func (b *bench) target() string { return b.web.URL }
 
 // receiver is the product's end of the webhook. answer may be replaced before a delivery is raised.
 type receiver struct {
@@ -91,6 +95,7 @@ func newBench(t *testing.T, change ...func(*githubsim.Config)) *bench {
 	t.Helper()
 	b := &bench{t: t, ctx: t.Context(), hook: &receiver{}}
 	web := httptest.NewServer(b.hook)
+	b.web = web
 	t.Cleanup(web.Close)
 	cfg := githubsim.Config{Dir: t.TempDir(), WebhookURL: web.URL, WebhookSecret: secret, PrivateKeyPEM: testKey()}
 	for _, c := range change {

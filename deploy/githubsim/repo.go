@@ -59,7 +59,7 @@ func (s *Server) repoBody(r *repo) obj {
 		"has_discussions": false, "forks_count": 0, "mirror_url": nil, "archived": false, "disabled": false,
 		"open_issues_count": open, "license": nil, "allow_forking": true, "is_template": false,
 		"web_commit_signoff_required": false, "topics": []string{}, "visibility": visibility, "forks": 0, "open_issues": open,
-		"watchers": 0, "default_branch": r.defaultBranch,
+		"watchers": 0, "default_branch": r.defaultBranch, "custom_properties": obj{},
 	}
 	for name, tail := range repoLinks {
 		body[name] = api + tail
