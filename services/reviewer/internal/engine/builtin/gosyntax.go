@@ -13,11 +13,8 @@ import (
 
 const ruleGo = "go/syntax"
 
-// syntaxFindings bounds what is said of one file: after the first errors a parser guesses.
-const syntaxFindings = 3
-
 // literal is how the parser names a string it did not expect: by all of its text.
-var literal = regexp.MustCompile("(?s)found [\"`'].*")
+var literal = regexp.MustCompile("(?s)found [\"`].*")
 
 func isGo(path string) bool { return strings.HasSuffix(path, ".go") }
 
@@ -37,11 +34,11 @@ func goSyntax(f *file, limit int) {
 		return
 	}
 	for _, e := range list {
+		if f.count(ruleGo) > 0 {
+			return // after one error a parser guesses
+		}
 		// Lines follow from offsets: a //line directive moves the parser's own.
 		f.add(lineAt(src, e.Pos.Offset), engine.Error, ruleGo, "Go syntax error: "+firstSentence(literal.ReplaceAllString(e.Msg, "found a literal"))+".")
-		if f.count(ruleGo) == syntaxFindings {
-			return
-		}
 	}
 }
 

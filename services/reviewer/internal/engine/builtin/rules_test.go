@@ -51,10 +51,10 @@ func TestGoSyntax(t *testing.T) {
 		want []string
 	}{
 		"fine":              {added("a.go", "package a\n\nfunc f[T any](x T) T { return x }\n"), nil},
-		"new file":          {added("a.go", "package a\n\nfunc f( {\n}\n"), []string{"3 go/syntax", "4 go/syntax"}},
+		"new file":          {added("a.go", "package a\n\nfunc f( {\n}\n"), []string{"3 go/syntax"}},
 		"unclosed":          {added("a.go", "package a\n\nfunc f() {\n\n\n"), []string{"3 go/syntax"}},
-		"//line directive":  {added("a.go", "package a\n//line x.y:500\nfunc f( {\n}\n"), []string{"3 go/syntax", "4 go/syntax"}},
-		"many":              {added("a.go", "package a\nvar a = = 1\nvar b = = 1\nvar c = = 1\nvar d = = 1\nvar e = = 1\n"), []string{"2 go/syntax", "3 go/syntax", "4 go/syntax"}},
+		"//line directive":  {added("a.go", "package a\n//line x.y:500\nfunc f( {\n}\n"), []string{"3 go/syntax"}},
+		"many":              {added("a.go", "package a\nvar a = = 1\nvar b = = 1\nvar c = = 1\nvar d = = 1\nvar e = = 1\n"), []string{"2 go/syntax"}},
 		"not Go":            {added("a.gox", "package"), nil},
 		"testdata":          {added("x/testdata/a.go", "package"), nil},
 		"template":          {added("{{name}}/a.go", "package {{name}}"), nil},
@@ -110,6 +110,16 @@ func TestJSONSyntax(t *testing.T) {
 		out := review(t, newEngine(t), added(c.path, c.text))
 		if got := places(out); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v (%+v)", name, got, c.want, out.Skipped)
+		}
+	}
+}
+
+func TestSymbolicLinksHaveNoSyntax(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"a.go", "a.json", ".github/workflows/a.yml"} {
+		link := engine.File{Path: path, Status: engine.Added, Patch: "@@ -0,0 +1 @@\n+../b/" + path + "\n\\ No newline at end of file"}
+		if out := review(t, newEngine(t), link); len(out.Findings)+len(out.Skipped) != 0 {
+			t.Errorf("%s: %+v, %+v", path, out.Findings, out.Skipped)
 		}
 	}
 }

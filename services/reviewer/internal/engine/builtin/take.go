@@ -3,6 +3,7 @@ package builtin
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -83,6 +84,10 @@ func (f *file) skip(reason string) {
 	f.skipped = append(f.skipped, engine.Skip{Path: f.path, Reason: reason})
 }
 
+// linkPattern is the text of a symbolic link: the path it leads to, without a newline. GitHub's
+// comparison does not tell links from files.
+var linkPattern = regexp.MustCompile(`^[^\s{}\[\]()"';:=,]+$`)
+
 // text returns the whole file at the head. When it is not to be had, that is noted under the name
 // of the check that goes without.
 func (f *file) text(check string, limit int) (string, bool) {
@@ -98,6 +103,9 @@ func (f *file) text(check string, limit int) (string, bool) {
 	}
 	if len(text) > limit {
 		f.skip(fmt.Sprintf("%s not checked: %d bytes, over the limit of %d", check, len(text), limit))
+		return "", false
+	}
+	if linkPattern.MatchString(text) {
 		return "", false
 	}
 	if !f.diff.Matches(text) {
