@@ -212,8 +212,8 @@ func (s *Server) Control() *control.Client { return control.New(s.ControlURL()) 
 func (s *Server) Close() error {
 	s.stop()
 	var errs []error
-	for _, l := range s.listen {
-		_ = l.Close() // again by its server, which is not started where the second port was taken
+	for _, l := range s.listen[len(s.servers):] {
+		errs = append(errs, l.Close()) // its server was never started: the other port was taken
 	}
 	for _, srv := range s.servers {
 		errs = append(errs, srv.Close())

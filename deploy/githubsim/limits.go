@@ -41,10 +41,14 @@ func (l *limiter) set(max control.Limits) {
 
 // of returns the counters of the call's installation, with windows that are over begun anew.
 func (l *limiter) of(c *call) *usage {
-	u := l.used[c.installation()]
+	id := int64(0)
+	if c.token != nil {
+		id = c.token.inst.id
+	}
+	u := l.used[id]
 	if u == nil {
 		u = &usage{}
-		l.used[c.installation()] = u
+		l.used[id] = u
 	}
 	if !c.now.Before(u.hour) {
 		u.hour, u.requests, u.createdInHour = c.now.Add(time.Hour), 0, 0
