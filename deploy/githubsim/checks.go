@@ -90,7 +90,7 @@ func (s *Server) createCheck(c *call) reply {
 	in.apply(&v, c.now)
 	r := &checkRun{id: s.id(), repo: c.repo, sha: *in.HeadSHA, suite: s.suiteOf(c.repo, *in.HeadSHA), created: c.now}
 	r.history = history[checkState]{newVersion(c, v, false)}
-	s.checks[r.id] = r
+	s.checks[r.id], c.repo.checks = r, append(c.repo.checks, r)
 	s.raiseCheck("created", r, s.bot, control.Send)
 	if v.status == "completed" {
 		s.raiseCheck("completed", r, s.bot, control.Send)
@@ -175,9 +175,9 @@ func (s *Server) listChecks(c *call) reply {
 		v *checkState
 	}
 	var all []seen
-	for _, r := range s.checks {
+	for _, r := range c.repo.checks {
 		v := r.history.seen(c.now, true)
-		if r.repo != c.repo || r.sha != sha || v == nil ||
+		if r.sha != sha || v == nil ||
 			q.Has("check_name") && q.Get("check_name") != v.name || q.Has("status") && q.Get("status") != v.status ||
 			q.Has("app_id") && q.Get("app_id") != strconv.FormatInt(s.cfg.AppID, 10) {
 			continue

@@ -63,7 +63,7 @@ func (s *Server) commentPage(m *comment) string {
 func (s *Server) newComment(p *pull, by *account, v version[commentText], mode control.WebhookMode) (*comment, *delivery) {
 	m := &comment{id: s.id(), pull: p, author: by, created: v.at, history: history[commentText]{v}}
 	s.comments[m.id] = m
-	p.comments++
+	p.comments = append(p.comments, m)
 	s.touch(p, v.at)
 	return m, s.raiseComment("created", m, by, nil, mode)
 }
@@ -169,15 +169,13 @@ func (s *Server) deleteComment(c *call) reply {
 }
 
 func (s *Server) dropComment(m *comment, by *account, v version[commentText], mode control.WebhookMode) *delivery {
-	d := s.raiseComment("deleted", m, by, nil, mode)
 	v.value.by = by
 	m.history = append(m.history, v)
-	m.pull.comments--
-	return d
+	return s.raiseComment("deleted", m, by, nil, mode)
 }
 
-// commentList answers a list of the comments that match, oldest first whatever the caller asks for.
-func (s *Server) commentList(c *call, match func(*comment) bool) reply {
+// commentList answers a list of comments, oldest first whatever the caller asks for.
+func (s *Server) commentList(c *call, comments []*comment) reply {
 	var since time.Time
 	if q := c.r.URL.Query().Get("since"); q != "" {
 		var err error
@@ -190,10 +188,7 @@ func (s *Server) commentList(c *call, match func(*comment) bool) reply {
 		text *commentText
 	}
 	var all []seen
-	for _, m := range s.comments {
-		if !match(m) {
-			continue
-		}
+	for _, m := range comments {
 		if text := m.history.seen(c.now, true); text != nil && !text.updated.Before(since) {
 			all = append(all, seen{m, text})
 		}
@@ -214,11 +209,15 @@ func (s *Server) listComments(c *call) reply {
 	if p == nil {
 		return c.notFound()
 	}
-	return s.commentList(c, func(m *comment) bool { return m.pull == p })
+	return s.commentList(c, p.comments)
 }
 
 func (s *Server) listRepoComments(c *call) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.commentList(c, func(m *comment) bool { return m.pull.repo == c.repo })
+	var all []*comment
+	for _, p := range c.repo.pulls {
+		all = append(all, p.comments...)
+	}
+	return s.commentList(c, all)
 }

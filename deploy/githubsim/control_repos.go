@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/fenceline-dev/fenceline/deploy/githubsim/control"
 )
@@ -68,9 +69,13 @@ func (s *Server) reserveRepo(in control.NewRepository) (made, parent *repo, err 
 	if id == 0 {
 		id = s.id()
 	}
+	pushing := &sync.Mutex{}
+	if parent != nil {
+		pushing = parent.pushing // a push to a fork moves pull requests of its parent
+	}
 	now := s.now()
 	return &repo{
-		id: id, owner: s.account(in.Owner, "User"), name: in.Name, private: in.Private, parent: parent,
+		id: id, pushing: pushing, owner: s.account(in.Owner, "User"), name: in.Name, private: in.Private, parent: parent,
 		defaultBranch: cmp.Or(in.DefaultBranch, "main"), created: now, pushed: now,
 		collaborators: map[*account]string{}, dir: s.git.at(strconv.FormatInt(id, 10) + ".git"),
 	}, parent, nil

@@ -36,12 +36,28 @@ func newGit(dir string) (*git, error) {
 	if err := os.WriteFile(file, []byte(settings), 0o644); err != nil {
 		return nil, fmt.Errorf("githubsim: git settings: %w", err)
 	}
-	return &git{root: root, env: []string{
+	g := &git{root: root, env: []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + root, "LC_ALL=C", "TZ=UTC",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + file, "GIT_TERMINAL_PROMPT=0",
 		"GIT_AUTHOR_NAME=GitHub", "GIT_AUTHOR_EMAIL=noreply@github.test",
 		"GIT_COMMITTER_NAME=GitHub", "GIT_COMMITTER_EMAIL=noreply@github.test",
-	}}, nil
+	}}
+	return g, g.checkVersion()
+}
+
+// checkVersion refuses a git that cannot merge without a work tree.
+func (g *git) checkVersion() error {
+	cmd := exec.Command("git", "version")
+	cmd.Env = g.env
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("githubsim: git: %w", err)
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(string(out), "git version %d.%d", &major, &minor); err != nil || major < 2 || major == 2 && minor < 38 {
+		return fmt.Errorf("githubsim: needs git 2.38 or later, found %q", strings.TrimSpace(string(out)))
+	}
+	return nil
 }
 
 // gitDir is one bare repository.

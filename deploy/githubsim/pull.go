@@ -13,7 +13,7 @@ type pull struct {
 	repo     *repo
 	author   *account
 	created  time.Time
-	comments int
+	comments []*comment // deleted ones too
 	versions []pullVersion
 }
 
@@ -44,6 +44,17 @@ type pullVersion struct {
 type label struct {
 	id   int64
 	name string
+}
+
+// shownComments counts the comments that are not deleted.
+func (p *pull) shownComments() int {
+	n := 0
+	for _, m := range p.comments {
+		if !m.history.now().deleted {
+			n++
+		}
+	}
+	return n
 }
 
 func (p *pull) now() *pullVersion { return &p.versions[len(p.versions)-1] }

@@ -13,7 +13,7 @@ func (s *Server) pullBody(p *pull, v *pullVersion) obj {
 		body["mergeable"], body["rebaseable"] = v.mergeable, v.mergeable
 		body["mergeable_state"] = map[bool]string{true: "clean", false: "dirty"}[v.mergeable]
 	}
-	body["comments"], body["review_comments"], body["maintainer_can_modify"] = p.comments, 0, false
+	body["comments"], body["review_comments"], body["maintainer_can_modify"] = p.shownComments(), 0, false
 	body["commits"], body["additions"], body["deletions"], body["changed_files"] = v.commits, v.additions, v.deletions, v.changed
 	return body
 }
@@ -102,7 +102,7 @@ func (s *Server) issueBody(p *pull) obj {
 		"url": self, "repository_url": api, "labels_url": self + "/labels{/name}", "comments_url": self + "/comments",
 		"events_url": self + "/events", "html_url": html, "id": p.id + 1, "node_id": nodeID("Issue", p.id+1),
 		"number": p.number, "title": v.title, "user": s.userBody(p.author), "labels": s.labelBodies(p, v), "state": v.state,
-		"locked": v.locked, "assignee": nil, "assignees": []obj{}, "milestone": nil, "comments": p.comments,
+		"locked": v.locked, "assignee": nil, "assignees": []obj{}, "milestone": nil, "comments": p.shownComments(),
 		"created_at": stamp(p.created), "updated_at": stamp(v.updated), "closed_at": stampOrNil(v.closed),
 		"author_association": p.repo.association(p.author), "active_lock_reason": nil, "body": nil, "draft": v.draft,
 		"reactions": s.rollup(self, nil), "timeline_url": self + "/timeline", "performed_via_github_app": nil, "state_reason": nil,

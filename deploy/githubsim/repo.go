@@ -11,7 +11,7 @@ import (
 type repo struct {
 	id      int64
 	dir     gitDir
-	pushing sync.Mutex // one change of refs at a time; taken before the world's lock
+	pushing *sync.Mutex // one change of refs at a time among a repository and its forks; taken before the world's lock
 
 	owner         *account
 	name          string
@@ -21,6 +21,7 @@ type repo struct {
 	created       time.Time
 	pushed        time.Time
 	pulls         []*pull // number n is pulls[n-1]
+	checks        []*checkRun
 	collaborators map[*account]string
 	cache         map[string]*comparison // by base and head sha: a comparison never changes
 }
