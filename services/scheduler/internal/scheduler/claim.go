@@ -19,6 +19,12 @@ func (c Claim) Held() bool { return !c.ID.IsZero() }
 // Lapsed says that the lease ran out and nobody ended the claim yet.
 func (c Claim) Lapsed(now time.Time) bool { return c.Held() && !c.LeaseUntil.After(now) }
 
+// Claimed is a target that was just claimed, and how long its lease is.
+type Claimed struct {
+	Target
+	Lease time.Duration
+}
+
 // Claim gives the target to a worker. The caller has ended a lapsed claim by Lapse before.
 func (r Rules) Claim(t Target, id ClaimID, worker string, paused bool, now time.Time) (Target, error) {
 	if paused || t.Claim.Held() || !t.Due() || t.ReadyAt().After(now) || id.IsZero() {

@@ -94,3 +94,18 @@ func Paused(pauses []Pause, t Target, now time.Time) (Pause, bool) {
 	}
 	return longest, held
 }
+
+// For names the pause's scope after a target: whoever meets a limit while working on one knows no more.
+func (p Pause) For(t Target) Pause {
+	p.Host = t.Host
+	switch p.Scope {
+	case ScopeHost:
+	case ScopeInstallation:
+		p.Installation = t.Installation
+	case ScopeProject:
+		p.Host, p.Project = "", t.Project
+	case ScopeTarget:
+		p.Host, p.Target = "", t.ID
+	}
+	return p
+}

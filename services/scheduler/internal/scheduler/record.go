@@ -109,3 +109,10 @@ func (t *Target) cancelContradicted() {
 		t.Claim.CancelRequested = true
 	}
 }
+
+// Recorded is how an activity was recorded, the first time and again.
+type Recorded struct {
+	Target     TargetID
+	Generation Generation
+	Decision   DecisionKind
+}

@@ -31,22 +31,22 @@ func (m moment) TimestamptzValue() (pgtype.Timestamptz, error) {
 }
 
 // optional is an id whose zero value is NULL.
-type optional struct{ id *[16]byte }
+type optional[T ~[16]byte] struct{ id *T }
 
-func optionalID[T ~[16]byte](id *T) optional { return optional{(*[16]byte)(id)} }
+func optionalID[T ~[16]byte](id *T) optional[T] { return optional[T]{id} }
 
 // ScanUUID implements pgtype.UUIDScanner.
-func (o optional) ScanUUID(v pgtype.UUID) error {
-	*o.id = v.Bytes
-	if !v.Valid {
-		*o.id = [16]byte{}
+func (o optional[T]) ScanUUID(v pgtype.UUID) error {
+	*o.id = T{}
+	if v.Valid {
+		*o.id = T(v.Bytes)
 	}
 	return nil
 }
 
 // UUIDValue implements pgtype.UUIDValuer.
-func (o optional) UUIDValue() (pgtype.UUID, error) {
-	return pgtype.UUID{Bytes: *o.id, Valid: *o.id != [16]byte{}}, nil
+func (o optional[T]) UUIDValue() (pgtype.UUID, error) {
+	return pgtype.UUID{Bytes: [16]byte(*o.id), Valid: *o.id != T{}}, nil
 }
 
 // requests are the waiting manual requests, as jsonb.

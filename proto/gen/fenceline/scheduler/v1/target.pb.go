@@ -38,18 +38,19 @@ type Target struct {
 	// What the last epoch says: none, result, skipped, refused, over_budget, superseded.
 	Page string `protobuf:"bytes,9,opt,name=page,proto3" json:"page,omitempty"`
 	// How its delivery stands: pending, delivered, ended.
-	Delivery      string                 `protobuf:"bytes,10,opt,name=delivery,proto3" json:"delivery,omitempty"`
-	RunId         string                 `protobuf:"bytes,11,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	DueAt         *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=due_at,json=dueAt,proto3" json:"due_at,omitempty"`
-	NotBefore     *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
-	Claimed       bool                   `protobuf:"varint,14,opt,name=claimed,proto3" json:"claimed,omitempty"`
-	LeaseUntil    *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=lease_until,json=leaseUntil,proto3" json:"lease_until,omitempty"`
-	Worker        string                 `protobuf:"bytes,16,opt,name=worker,proto3" json:"worker,omitempty"`
-	HeadSha       string                 `protobuf:"bytes,17,opt,name=head_sha,json=headSha,proto3" json:"head_sha,omitempty"`
-	BaseRef       string                 `protobuf:"bytes,18,opt,name=base_ref,json=baseRef,proto3" json:"base_ref,omitempty"`
-	Activities    int64                  `protobuf:"varint,19,opt,name=activities,proto3" json:"activities,omitempty"`
-	CommentUrl    string                 `protobuf:"bytes,20,opt,name=comment_url,json=commentUrl,proto3" json:"comment_url,omitempty"`
-	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	Delivery   string                 `protobuf:"bytes,10,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	RunId      string                 `protobuf:"bytes,11,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	DueAt      *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=due_at,json=dueAt,proto3" json:"due_at,omitempty"`
+	NotBefore  *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
+	Claimed    bool                   `protobuf:"varint,14,opt,name=claimed,proto3" json:"claimed,omitempty"`
+	LeaseUntil *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=lease_until,json=leaseUntil,proto3" json:"lease_until,omitempty"`
+	Worker     string                 `protobuf:"bytes,16,opt,name=worker,proto3" json:"worker,omitempty"`
+	HeadSha    string                 `protobuf:"bytes,17,opt,name=head_sha,json=headSha,proto3" json:"head_sha,omitempty"`
+	BaseRef    string                 `protobuf:"bytes,18,opt,name=base_ref,json=baseRef,proto3" json:"base_ref,omitempty"`
+	Activities int64                  `protobuf:"varint,19,opt,name=activities,proto3" json:"activities,omitempty"`
+	CommentUrl string                 `protobuf:"bytes,20,opt,name=comment_url,json=commentUrl,proto3" json:"comment_url,omitempty"`
+	// When the row last changed, from which retention counts.
+	TouchedAt     *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=touched_at,json=touchedAt,proto3" json:"touched_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -224,9 +225,9 @@ func (x *Target) GetCommentUrl() string {
 	return ""
 }
 
-func (x *Target) GetCreatedAt() *timestamppb.Timestamp {
+func (x *Target) GetTouchedAt() *timestamppb.Timestamp {
 	if x != nil {
-		return x.CreatedAt
+		return x.TouchedAt
 	}
 	return nil
 }
@@ -463,15 +464,17 @@ type Decision struct {
 	Kind   string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	// One sentence for people.
-	Detail        string                 `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`
-	Generation    int64                  `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
-	Lifecycle     int64                  `protobuf:"varint,7,opt,name=lifecycle,proto3" json:"lifecycle,omitempty"`
-	Epoch         int64                  `protobuf:"varint,8,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	RunId         string                 `protobuf:"bytes,9,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	ClaimId       string                 `protobuf:"bytes,10,opt,name=claim_id,json=claimId,proto3" json:"claim_id,omitempty"`
-	ActivityId    string                 `protobuf:"bytes,11,opt,name=activity_id,json=activityId,proto3" json:"activity_id,omitempty"`
-	TraceId       string                 `protobuf:"bytes,12,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
-	At            *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=at,proto3" json:"at,omitempty"`
+	Detail     string                 `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`
+	Generation int64                  `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
+	Lifecycle  int64                  `protobuf:"varint,7,opt,name=lifecycle,proto3" json:"lifecycle,omitempty"`
+	Epoch      int64                  `protobuf:"varint,8,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	RunId      string                 `protobuf:"bytes,9,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	ClaimId    string                 `protobuf:"bytes,10,opt,name=claim_id,json=claimId,proto3" json:"claim_id,omitempty"`
+	ActivityId string                 `protobuf:"bytes,11,opt,name=activity_id,json=activityId,proto3" json:"activity_id,omitempty"`
+	TraceId    string                 `protobuf:"bytes,12,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
+	At         *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=at,proto3" json:"at,omitempty"`
+	// The manual request that ends by this decision, or that made the target due.
+	RequestId     string `protobuf:"bytes,14,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -595,6 +598,13 @@ func (x *Decision) GetAt() *timestamppb.Timestamp {
 		return x.At
 	}
 	return nil
+}
+
+func (x *Decision) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
 }
 
 type LookupTargetRequest struct {
@@ -1616,7 +1626,7 @@ const file_fenceline_scheduler_v1_target_proto_rawDesc = "" +
 	"\vcomment_url\x18\x14 \x01(\tR\n" +
 	"commentUrl\x129\n" +
 	"\n" +
-	"created_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\"\x86\x06\n" +
+	"touched_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\ttouchedAt\"\x86\x06\n" +
 	"\x03Run\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x1b\n" +
@@ -1643,7 +1653,7 @@ const file_fenceline_scheduler_v1_target_proto_rawDesc = "" +
 	"\bdelivery\x18\x15 \x01(\tR\bdelivery\x129\n" +
 	"\n" +
 	"created_at\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x125\n" +
-	"\bended_at\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"\xf5\x02\n" +
+	"\bended_at\x18\x17 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"\x94\x03\n" +
 	"\bDecision\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12\x1b\n" +
 	"\ttarget_id\x18\x02 \x01(\tR\btargetId\x12\x12\n" +
@@ -1661,7 +1671,9 @@ const file_fenceline_scheduler_v1_target_proto_rawDesc = "" +
 	"\vactivity_id\x18\v \x01(\tR\n" +
 	"activityId\x12\x19\n" +
 	"\btrace_id\x18\f \x01(\tR\atraceId\x12*\n" +
-	"\x02at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\\\n" +
+	"\x02at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x0e \x01(\tR\trequestId\"\\\n" +
 	"\x13LookupTargetRequest\x12 \n" +
 	"\x05query\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xd0\x0fR\x05query\x12#\n" +
@@ -1796,7 +1808,7 @@ var file_fenceline_scheduler_v1_target_proto_depIdxs = []int32{
 	21, // 2: fenceline.scheduler.v1.Target.due_at:type_name -> google.protobuf.Timestamp
 	21, // 3: fenceline.scheduler.v1.Target.not_before:type_name -> google.protobuf.Timestamp
 	21, // 4: fenceline.scheduler.v1.Target.lease_until:type_name -> google.protobuf.Timestamp
-	21, // 5: fenceline.scheduler.v1.Target.created_at:type_name -> google.protobuf.Timestamp
+	21, // 5: fenceline.scheduler.v1.Target.touched_at:type_name -> google.protobuf.Timestamp
 	22, // 6: fenceline.scheduler.v1.Run.verdict:type_name -> fenceline.scheduler.v1.Verdict
 	23, // 7: fenceline.scheduler.v1.Run.counts:type_name -> fenceline.scheduler.v1.Counts
 	24, // 8: fenceline.scheduler.v1.Run.cost:type_name -> fenceline.type.v1.Money

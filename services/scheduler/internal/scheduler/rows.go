@@ -1,0 +1,23 @@
+package scheduler
+
+import "time"
+
+// RunRow is a run as it is read by people: with its place and its history.
+type RunRow struct {
+	Run
+	Target     TargetID
+	Repository int64
+	Number     int64
+	Version    int64 // raised by every change
+	CreatedAt  time.Time
+	EndedAt    time.Time // zero while open
+}
+
+// DecisionRow is a decision as it was recorded.
+type DecisionRow struct {
+	Decision
+	Sequence int64
+	Target   TargetID
+	Trace    string
+	At       time.Time
+}

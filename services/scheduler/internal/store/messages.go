@@ -1,0 +1,81 @@
+package store
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/fenceline-dev/fenceline/pkg/outbox"
+	ledgerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/ledger/v1"
+	publisherv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/publisher/v1"
+	typev1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/type/v1"
+	"github.com/fenceline-dev/fenceline/services/scheduler/internal/scheduler"
+)
+
+// messages turns a transition's effects into what leaves through the outbox.
+func (s *Store) messages(t scheduler.Target, e scheduler.Effects) ([]outbox.Message, error) {
+	tenant := uuid.UUID(t.Tenant)
+	var msgs []outbox.Message
+	for _, r := range e.Rings {
+		msgs = append(msgs, outbox.Message{Destination: s.bell, Key: r.Key(), Tenant: tenant, NotBefore: r.At})
+	}
+	for _, r := range e.Receipts {
+		msgs = append(msgs, outbox.Message{
+			Destination: ledgerv1.LedgerService_IssueReceipt_FullMethodName, Key: r.Key(), Tenant: tenant, Request: receipt(t, r),
+		})
+	}
+	if e.Publish != nil {
+		msgs = append(msgs, outbox.Message{
+			Destination: publisherv1.PublisherService_PublishEpoch_FullMethodName, Key: e.Publish.Key(), Tenant: tenant,
+			Request: epoch(t, *e.Publish),
+		})
+	}
+	return msgs, nil
+}
+
+func receipt(t scheduler.Target, r scheduler.Receipt) *ledgerv1.IssueReceiptRequest {
+	req := &ledgerv1.IssueReceiptRequest{
+		Tenant: t.Tenant.String(), RunId: r.Run.String(), TargetId: t.ID.String(), Epoch: int64(r.Epoch), Outcome: string(r.Outcome),
+	}
+	if !r.Attempt.IsZero() {
+		req.AttemptId = r.Attempt.String()
+	}
+	return req
+}
+
+var epochKinds = map[scheduler.PageKind]publisherv1.EpochKind{
+	scheduler.PageResult:     publisherv1.EpochKind_EPOCH_KIND_RESULT,
+	scheduler.PageSuperseded: publisherv1.EpochKind_EPOCH_KIND_SUPERSEDED,
+	scheduler.PageSkipped:    publisherv1.EpochKind_EPOCH_KIND_SKIPPED,
+	scheduler.PageRefused:    publisherv1.EpochKind_EPOCH_KIND_REFUSED,
+	scheduler.PageOverBudget: publisherv1.EpochKind_EPOCH_KIND_OVER_BUDGET,
+}
+
+func epoch(t scheduler.Target, p scheduler.Publish) *publisherv1.PublishEpochRequest {
+	req := &publisherv1.PublishEpochRequest{
+		Tenant: t.Tenant.String(), TargetId: t.ID.String(), Lifecycle: int64(p.Lifecycle), Epoch: int64(p.Epoch),
+		Kind: epochKinds[p.Page.Kind], Reason: p.Page.Reason, Detail: p.Page.Detail, NewerHeadSha: p.NewerHead,
+		PullRequest: &publisherv1.PullRequest{
+			ProjectId: t.Project.String(), Host: t.Host, InstallationId: t.Installation,
+			RepositoryId: t.Repository, Repository: t.FullName, Number: t.Number,
+		},
+	}
+	if !p.Run.ID.IsZero() {
+		req.Run = runOf(p.Run)
+	}
+	return req
+}
+
+func runOf(r scheduler.Run) *publisherv1.Run {
+	out := &publisherv1.Run{
+		RunId: r.ID.String(), BaseRef: r.BaseRef, BaseSha: r.BaseSHA, HeadSha: r.HeadSHA, MergeBaseSha: r.MergeBase,
+		Ordinal: int32(r.Ordinal), //nolint:gosec // counts re-runs
+	}
+	if res := r.Result; !res.Attempt.IsZero() {
+		out.AttemptId, out.Engine = res.Attempt.String(), res.Engine
+		out.Clean = res.Verdict == scheduler.VerdictClean
+		out.Errors, out.Warnings, out.Infos = count(res.Counts.Errors), count(res.Counts.Warnings), count(res.Counts.Infos)
+		out.Cost = &typev1.Money{Micros: res.CostMicros}
+	}
+	return out
+}
+
+func count(n int) int32 { return int32(n) } //nolint:gosec // bounded by the engine's most findings

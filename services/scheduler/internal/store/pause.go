@@ -1,0 +1,108 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fenceline-dev/fenceline/pkg/outbox"
+	"github.com/fenceline-dev/fenceline/pkg/pg"
+	"github.com/fenceline-dev/fenceline/services/scheduler/internal/scheduler"
+)
+
+// SetPause sets a pause and enqueues the ring for its end. The last call for a scope and cause stands.
+// tenant is nil for a pause of a host, or of an installation that an operator names without one.
+func (s *Store) SetPause(ctx context.Context, tenant *scheduler.TenantID, p scheduler.Pause) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	err := s.db.System(ctx, func(tx *pg.Tx) error { return s.setPause(ctx, tx, tenant, p) })
+	if err != nil {
+		return fmt.Errorf("set pause: %w", err)
+	}
+	return nil
+}
+
+// ClearPause ends a pause before its time, and rings: what it held up may be due.
+func (s *Store) ClearPause(ctx context.Context, p scheduler.Pause) error {
+	err := s.db.System(ctx, func(tx *pg.Tx) error {
+		if _, err := tx.Exec(ctx, clearPause, pauseArgs(nil, p)); err != nil {
+			return err
+		}
+		return s.outbox.Enqueue(ctx, tx, outbox.Message{Destination: s.bell, Key: "unpause:" + newID().String()})
+	})
+	if err != nil {
+		return fmt.Errorf("clear pause: %w", err)
+	}
+	return nil
+}
+
+// pauseTarget sets a pause that a worker or the publisher found necessary for a target's host,
+// installation or project.
+func (s *Store) pauseTarget(ctx context.Context, tenant scheduler.TenantID, target scheduler.TargetID, p scheduler.Pause) error {
+	return s.db.System(ctx, func(tx *pg.Tx) error {
+		l, err := lockOne(ctx, tx, getTarget, pgx.NamedArgs{"tenant": tenant, "target": target})
+		if err != nil {
+			return err
+		}
+		return s.setPause(ctx, tx, &tenant, p.For(l.Target))
+	})
+}
+
+func (s *Store) setPause(ctx context.Context, tx *pg.Tx, tenant *scheduler.TenantID, p scheduler.Pause) error {
+	p.ID = scheduler.PauseID(newID())
+	if _, err := tx.Exec(ctx, setPause, pauseArgs(tenant, p)); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, purgePauses); err != nil {
+		return err
+	}
+	if p.Until.IsZero() {
+		return nil
+	}
+	return s.outbox.Enqueue(ctx, tx, outbox.Message{Destination: s.bell, Key: "pause:" + p.ID.String(), NotBefore: p.Until})
+}
+
+func pauseArgs(tenant *scheduler.TenantID, p scheduler.Pause) pgx.NamedArgs {
+	var owner *uuid.UUID
+	if tenant != nil && p.Scope != scheduler.ScopeHost {
+		owner = pointer(*tenant)
+	}
+	return pgx.NamedArgs{
+		"id": p.ID, "tenant": owner, "scope": p.Scope, "host": p.Host, "installation_id": p.Installation,
+		"project_id": optionalID(&p.Project), "target_id": optionalID(&p.Target), "cause": p.Cause,
+		"reason": p.Reason, "until": moment{&p.Until},
+	}
+}
+
+// RecordIntegration applies a change of an installation: messages come in any order, so each is
+// idempotent, and a suspension's pause ends by itself unless refused tokens renew it.
+func (s *Store) RecordIntegration(ctx context.Context, tenant scheduler.TenantID, c scheduler.IntegrationChange) error {
+	err := s.db.System(ctx, func(tx *pg.Tx) error {
+		now, err := clock(ctx, tx)
+		if err != nil {
+			return err
+		}
+		set, clear := c.Pauses(now)
+		for _, p := range set {
+			if err := s.setPause(ctx, tx, &tenant, p); err != nil {
+				return err
+			}
+		}
+		for _, p := range clear {
+			if _, err := tx.Exec(ctx, clearPause, pauseArgs(&tenant, p)); err != nil {
+				return err
+			}
+		}
+		if len(clear) == 0 {
+			return nil
+		}
+		return s.outbox.Enqueue(ctx, tx, outbox.Message{Destination: s.bell, Key: "unpause:" + string(c.Event)})
+	})
+	if err != nil {
+		return fmt.Errorf("record integration: %w", err)
+	}
+	return nil
+}

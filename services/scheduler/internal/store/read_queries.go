@@ -1,0 +1,88 @@
+package store
+
+var (
+	getTarget = `
+SELECT ` + targetList + `, clock_timestamp()
+  FROM scheduler.targets AS t
+ WHERE t.tenant = @tenant AND t.id = @target`
+
+	listTargets = `
+SELECT ` + targetList + `, clock_timestamp()
+  FROM scheduler.targets AS t
+ WHERE t.tenant = @tenant AND t.id > @after
+   AND (@project::uuid IS NULL OR t.project_id = @project)
+   AND (NOT @due OR t.due_at IS NOT NULL)
+ ORDER BY t.id
+ LIMIT @limit`
+
+	// One query per kind of thing a person has; the tenant is NULL for operators.
+	lookupURL = `
+SELECT ` + targetList + `, clock_timestamp()
+  FROM scheduler.targets AS t
+ WHERE (@tenant::uuid IS NULL OR t.tenant = @tenant)
+   AND t.number = @number AND lower(t.repository) = lower(@repository)
+ ORDER BY t.id
+ LIMIT 20`
+
+	lookupSHA = `
+SELECT ` + targetList + `, clock_timestamp()
+  FROM scheduler.targets AS t
+ WHERE (@tenant::uuid IS NULL OR t.tenant = @tenant)
+   AND t.id IN (SELECT r.target_id FROM scheduler.runs AS r
+                 WHERE r.head_sha >= @sha AND r.head_sha < @sha || 'g')
+ ORDER BY t.id
+ LIMIT 20`
+
+	lookupTrace = `
+SELECT ` + targetList + `, clock_timestamp()
+  FROM scheduler.targets AS t
+ WHERE (@tenant::uuid IS NULL OR t.tenant = @tenant)
+   AND t.id IN (SELECT x.id FROM scheduler.targets AS x WHERE x.trace <> '' AND substr(x.trace, 4, 32) = @trace
+                UNION
+                SELECT r.target_id FROM scheduler.runs AS r WHERE r.trace <> '' AND substr(r.trace, 4, 32) = @trace)
+ ORDER BY t.id
+ LIMIT 20`
+
+	lookupID = `
+SELECT ` + targetList + `, clock_timestamp()
+  FROM scheduler.targets AS t
+ WHERE (@tenant::uuid IS NULL OR t.tenant = @tenant)
+   AND t.id IN (SELECT @id::uuid
+                UNION
+                SELECT r.target_id FROM scheduler.runs AS r WHERE r.id = @id
+                UNION
+                SELECT a.target_id FROM scheduler.activities AS a WHERE a.delivery_id = @delivery AND a.delivery_id <> '')
+ ORDER BY t.id
+ LIMIT 20`
+
+	listRuns = `
+SELECT ` + runList + `, r.target_id, t.repository_id, t.number, r.version, r.created_at, r.ended_at
+  FROM scheduler.runs AS r
+  JOIN scheduler.targets AS t ON t.tenant = r.tenant AND t.id = r.target_id
+ WHERE r.tenant = @tenant AND r.target_id = @target AND r.id < @before
+ ORDER BY r.id DESC
+ LIMIT @limit`
+
+	getRun = `
+SELECT ` + runList + `, r.target_id, t.repository_id, t.number, r.version, r.created_at, r.ended_at
+  FROM scheduler.runs AS r
+  JOIN scheduler.targets AS t ON t.tenant = r.tenant AND t.id = r.target_id
+ WHERE r.tenant = @tenant AND r.id = @run`
+)
+
+const listDecisions = `
+SELECT d.sequence, d.target_id, d.kind, d.reason, d.detail, d.generation, d.lifecycle, d.epoch, d.run_id, d.claim_id,
+       d.activity_id, d.request_id, d.trace, d.at
+  FROM scheduler.decisions AS d
+ WHERE d.tenant = @tenant AND d.target_id = @target AND d.sequence < @before
+ ORDER BY d.sequence DESC
+ LIMIT @limit`
+
+const readClock = `SELECT clock_timestamp()`
+
+// readQueries are prepared by the same test as queries.
+var readQueries = map[string]string{
+	"getTarget": getTarget, "listTargets": listTargets, "lookupURL": lookupURL, "lookupSHA": lookupSHA,
+	"lookupTrace": lookupTrace, "lookupID": lookupID, "listRuns": listRuns, "getRun": getRun,
+	"listDecisions": listDecisions, "readClock": readClock,
+}
