@@ -25,12 +25,14 @@ func TestBroken(t *testing.T) {
 		},
 		"a method of that name is fine": {"package p\ntype time struct{}\nfunc (time) Now() {}\nfunc f(time time) { time.Now() }", deptest.Domain, nil},
 		"denied below": {
-			"package p\nimport _ \"net/http/httptest\"", deptest.Rules{Deny: []string{"net/..."}},
+			"package p\nimport _ \"net/http/httptest\"",
+			deptest.Rules{Deny: []string{"net/..."}},
 			[]string{"p.go:2 imports net/http/httptest"},
 		},
 		"not the neighbour": {"package p\nimport _ \"network\"", deptest.Rules{Deny: []string{"net/..."}}, nil},
 		"deny beats allow": {
-			"package p\nimport _ \"net/http\"", deptest.Rules{Allow: []string{"net/..."}, Deny: []string{"net/http"}},
+			"package p\nimport _ \"net/http\"",
+			deptest.Rules{Allow: []string{"net/..."}, Deny: []string{"net/http"}},
 			[]string{"p.go:2 imports net/http"},
 		},
 	} {

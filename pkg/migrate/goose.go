@@ -51,7 +51,7 @@ func isCurrent(ctx context.Context, db *sql.DB, migrations fs.FS, service string
 	if !exists {
 		return false, nil
 	}
-	rows, err := db.QueryContext(ctx, "SELECT version_id FROM "+service+".schema_version WHERE is_applied")
+	rows, err := db.QueryContext(ctx, "SELECT version_id FROM "+service+".schema_version WHERE is_applied") //nolint:gosec // a checked name
 	if err != nil {
 		return false, fmt.Errorf("read applied versions: %w", err)
 	}

@@ -132,7 +132,7 @@ func repeat(ctx context.Context, step func() error) error {
 		if err == nil || n == attempts || !contended(err) {
 			return err
 		}
-		timer := time.NewTimer(50*time.Millisecond + rand.N(200*time.Millisecond)) //nolint:gosec // spreads load, guards nothing
+		timer := time.NewTimer(50*time.Millisecond + rand.N(200*time.Millisecond))
 		select {
 		case <-ctx.Done():
 			timer.Stop()

@@ -110,8 +110,12 @@ SELECT rolcanlogin, rolinherit, rolsuper, rolbypassrls, rolcreaterole, rolcreate
 		is   bool
 		undo string
 	}{
-		{inherits, "NOINHERIT"}, {super, "NOSUPERUSER"}, {bypass, "NOBYPASSRLS"},
-		{createRole, "NOCREATEROLE"}, {createDB, "NOCREATEDB"}, {replication, "NOREPLICATION"},
+		{inherits, "NOINHERIT"},
+		{super, "NOSUPERUSER"},
+		{bypass, "NOBYPASSRLS"},
+		{createRole, "NOCREATEROLE"},
+		{createDB, "NOCREATEDB"},
+		{replication, "NOREPLICATION"},
 	} {
 		if has.is {
 			change = append(change, has.undo)

@@ -90,7 +90,7 @@ func poolConfig(c Config, service string, counters *counters, tracer trace.Trace
 	cc.Tracer = counters
 	if c.TraceStatements && tracer != nil {
 		cc.Tracer = multitracer.New(counters, otelpgx.NewTracer(
-			otelpgx.WithTracerProvider(tracer), otelpgx.WithTrimSQLInSpanName(), otelpgx.WithDisableConnectionDetailsInAttributes()))
+			otelpgx.WithTracerProvider(tracer), otelpgx.WithDisableConnectionDetailsInAttributes()))
 	}
 	pc.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		useUTC(conn.TypeMap())

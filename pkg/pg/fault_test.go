@@ -256,7 +256,7 @@ func TestReadOnlyServerIsUnavailable(t *testing.T) {
 func TestPoolOutlivesARestartOfTheServer(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	dir, err := os.MkdirTemp("/tmp", "pg-restart-")
+	dir, err := os.MkdirTemp("/tmp", "pg-restart-") //nolint:usetesting // the user postgres has to enter, and TempDir is closed
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func (db *DB) pause(ctx context.Context, n int, cause error) error {
 	db.counters.retries.Add(1)
 	trace.SpanFromContext(ctx).AddEvent("fenceline.pg.retry", trace.WithAttributes(
 		attribute.String("db.response.status_code", sqlState(cause)), attribute.Int("fenceline.pg.run", n)))
-	timer := time.NewTimer(rand.N(10 * time.Millisecond << n)) //nolint:gosec // spreads load, guards nothing
+	timer := time.NewTimer(rand.N(10 * time.Millisecond << n))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

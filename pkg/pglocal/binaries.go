@@ -70,7 +70,7 @@ func fromPath(want string) (string, bool) {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return "", false
 	}
-	out, err := exec.Command(path, "--version").Output() //nolint:gosec,noctx // the server found in PATH, at once
+	out, err := exec.Command(path, "--version").Output() //nolint:noctx // the server found in PATH, at once
 	if err != nil {
 		return "", false
 	}

@@ -19,7 +19,7 @@ import (
 // dir is a folder that the user postgres can enter, which t.TempDir need not be.
 func dir(t *testing.T) string {
 	t.Helper()
-	d, err := os.MkdirTemp("/tmp", "pglocal-test-")
+	d, err := os.MkdirTemp("/tmp", "pglocal-test-") //nolint:usetesting // the user postgres has to enter, and TempDir is closed
 	if err != nil {
 		t.Fatal(err)
 	}

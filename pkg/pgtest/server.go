@@ -57,7 +57,7 @@ func startServer() (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the server's user has to enter; what is in it is closed
+	if err := os.Chmod(dir, 0o755); err != nil { // the server's user has to enter
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)

@@ -127,7 +127,7 @@ func startServer(path string) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	//nolint:gosec,noctx // redis-server, which lives as long as this process
+	//nolint:noctx // redis-server, which lives as long as this process
 	cmd := exec.Command(path, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no")
 	process, err := child.Start(cmd, syscall.SIGKILL, nil) // it holds nothing worth a clean end

@@ -25,7 +25,7 @@ rm -rf -- "$2"`
 // returns does so now, and expects the child to have been stopped; it must be kept, because the
 // runtime closes the pipe to the mourner once nothing refers to it.
 func Mourn(pid int, folder string) (func() error, error) {
-	//nolint:gosec,noctx // a fixed script, which must outlive every context of this process
+	//nolint:noctx // a fixed script, which must outlive every context of this process
 	cmd := exec.Command("/bin/sh", "-c", mourner, "mourner", strconv.Itoa(pid), folder)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
