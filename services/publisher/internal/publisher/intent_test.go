@@ -1,0 +1,163 @@
+package publisher
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var at0 = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+
+func pendingCell() Cell {
+	return Cell{
+		Intent: Intent{
+			Ref: Ref{Kind: SurfaceSummary}, At: Position{1, 2}, Kind: KindResult, Run: RunID{2},
+			State: StatePending, Available: at0,
+		},
+		Surface: Surface{Ref: Ref{Kind: SurfaceSummary}},
+	}
+}
+
+func sendingCell(op Op) Cell {
+	c := pendingCell()
+	c.Intent.State, c.Intent.Op, c.Intent.Attempts = StateSending, op, 1
+	c.Intent.SentAt, c.Intent.Available = at0, at0.Add(DefaultRules.Grace)
+	if op == OpEdit {
+		c.Surface.GitHubID, c.Surface.Shown, c.Surface.Run = 9, Position{1, 1}, RunID{1}
+	}
+	return c
+}
+
+func with(c Cell, change func(*Cell)) Cell {
+	change(&c)
+	return c
+}
+
+func TestApply(t *testing.T) {
+	t.Parallel()
+	later := at0.Add(time.Minute)
+	type want struct {
+		state  State
+		reason string
+		id     int64 // of the surface
+		pause  bool
+		after  time.Duration // until available, from now
+		err    error
+	}
+	tests := map[string]struct {
+		cell Cell
+		ev   Event
+		now  time.Time
+		want want
+	}{
+		"a creation without a listing is refused": {pendingCell(), Sent{Op: OpCreate}, at0, want{state: StatePending, err: ErrNotLookedUp}},
+		"a creation where the surface is absent": {with(pendingCell(), func(c *Cell) { c.Absent = true }), Sent{Op: OpCreate}, at0,
+			want{state: StateSending, after: DefaultRules.Grace}},
+		"an edit of nothing is refused": {pendingCell(), Sent{Op: OpEdit}, at0, want{state: StatePending, err: ErrNotLookedUp}},
+		"a lower epoch never overwrites a higher one": {with(sendingCell(OpEdit), func(c *Cell) {
+			c.Intent.State, c.Surface.Shown = StatePending, Position{1, 3}
+		}), Sent{Op: OpEdit}, at0, want{state: StatePending, id: 9, err: ErrTransition, after: DefaultRules.Grace}},
+		"a higher lifecycle is higher": {with(sendingCell(OpEdit), func(c *Cell) {
+			c.Intent.State, c.Surface.Shown = StatePending, Position{2, 1}
+		}), Sent{Op: OpEdit}, at0, want{state: StatePending, id: 9, err: ErrTransition, after: DefaultRules.Grace}},
+		"answered":                     {sendingCell(OpCreate), Answered{Placed{ID: 5}}, later, want{state: StateConfirmed, id: 5}},
+		"an answer without an id":      {sendingCell(OpCreate), Answered{}, later, want{state: StateSending, err: ErrTransition, after: -45 * time.Second}},
+		"surely not executed":          {sendingCell(OpCreate), Failed{Failure{Class: NotExecuted}}, at0, want{state: StatePending, after: time.Second}},
+		"a lost answer waits its time": {sendingCell(OpCreate), Failed{Failure{Class: Unknown}}, at0.Add(time.Second), want{state: StateSending, after: 14 * time.Second}},
+		"throttled":                    {sendingCell(OpCreate), Failed{Failure{Class: Throttled}}, at0, want{state: StatePending, pause: true}},
+		"refused":                      {sendingCell(OpCreate), Failed{Failure{Class: Refused, Reason: "FORBIDDEN"}}, at0, want{state: StateEnded, reason: "refused_forbidden"}},
+		"the page is gone":             {sendingCell(OpCreate), Failed{Failure{Class: Gone}}, at0, want{state: StateEnded, reason: ReasonGone}},
+		"a person deleted the comment, a newer run makes it anew": {sendingCell(OpEdit), Failed{Failure{Class: Gone}}, at0, want{state: StatePending}},
+		"a person deleted the comment of this run": {with(sendingCell(OpEdit), func(c *Cell) { c.Surface.Run = c.Intent.Run }),
+			Failed{Failure{Class: Gone}}, at0, want{state: StateEnded, reason: ReasonDeleted, id: 9}},
+		"a person deleted the comment a second time": {with(sendingCell(OpEdit), func(c *Cell) { c.Surface.Recreated = true }),
+			Failed{Failure{Class: Gone}}, at0, want{state: StateEnded, reason: ReasonDeleted, id: 9}},
+		"a person deleted what was to be taken back": {with(sendingCell(OpEdit), func(c *Cell) { c.Intent.Kind = KindSuperseded }),
+			Failed{Failure{Class: Gone}}, at0, want{state: StateEnded, reason: ReasonDeleted, id: 9}},
+		"the installation is gone": {sendingCell(OpEdit), Failed{Failure{Class: Gone, Everything: true}}, at0, want{state: StateEnded, reason: ReasonGone, id: 9}},
+		"absence within the grace says nothing": {sendingCell(OpCreate), LookedUp{}, at0.Add(14 * time.Second),
+			want{state: StateSending, err: ErrTooEarly, after: time.Second}},
+		"absence after the grace":              {sendingCell(OpCreate), LookedUp{}, later, want{state: StatePending}},
+		"found as sent, also within the grace": {sendingCell(OpCreate), LookedUp{&Found{ID: 5, At: Position{1, 2}}}, at0, want{state: StateConfirmed, id: 5}},
+		"found older: edited":                  {sendingCell(OpCreate), LookedUp{&Found{ID: 5, At: Position{1, 1}}}, later, want{state: StatePending, id: 5}},
+		"found newer: superseded":              {sendingCell(OpCreate), LookedUp{&Found{ID: 5, At: Position{1, 3}}}, later, want{state: StateEnded, reason: ReasonSuperseded, id: 5}},
+		"adopted before the first write":       {pendingCell(), LookedUp{&Found{ID: 5, At: Position{1, 1}}}, at0, want{state: StatePending, id: 5}},
+		"an edit read back as deleted":         {sendingCell(OpEdit), LookedUp{}, later, want{state: StatePending}},
+		"unknown is not absent":                {sendingCell(OpCreate), Delayed{Failure{Class: NotExecuted}}, later, want{state: StateSending, after: time.Second}},
+		"a refused read is tried again":        {pendingCell(), Delayed{Failure{Class: Gone}}, at0, want{state: StatePending, after: time.Second}},
+		"and believed the third time": {with(pendingCell(), func(c *Cell) { c.Intent.Holds = 2 }), Delayed{Failure{Class: Gone}}, at0,
+			want{state: StateEnded, reason: ReasonGone}},
+		"held until":                    {pendingCell(), Held{Until: later}, at0, want{state: StatePending, after: time.Minute}},
+		"held with a backoff":           {with(pendingCell(), func(c *Cell) { c.Intent.Holds = 20 }), Held{}, at0, want{state: StatePending, after: 30 * time.Second}},
+		"dropped":                       {pendingCell(), Dropped{ReasonSuperseded}, at0, want{state: StateEnded, reason: ReasonSuperseded}},
+		"what may be out isn't dropped": {sendingCell(OpCreate), Dropped{ReasonSuperseded}, at0, want{state: StateSending, err: ErrTransition, after: 15 * time.Second}},
+		"an operator's retry":           {with(pendingCell(), func(c *Cell) { c.Intent.Available = later }), Retried{}, at0, want{state: StatePending}},
+		"a retry keeps the grace":       {sendingCell(OpCreate), Retried{}, at0, want{state: StateSending, after: 15 * time.Second}},
+		"ended stays ended": {with(pendingCell(), func(c *Cell) { c.Intent.State = StateConfirmed }), Retried{}, at0,
+			want{state: StateConfirmed, err: ErrIntentEnded}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, effects, err := DefaultRules.Apply(tt.cell, tt.ev, tt.now)
+			if !errors.Is(err, tt.want.err) {
+				t.Fatalf("error %v, want %v", err, tt.want.err)
+			}
+			have := want{state: got.Intent.State, reason: got.Intent.Reason, id: got.Surface.GitHubID, pause: len(effects) > 0, err: tt.want.err}
+			if !got.Intent.Ended() {
+				have.after = got.Intent.Available.Sub(tt.now)
+			}
+			if diff := cmp.Diff(tt.want, have, cmp.AllowUnexported(want{}), cmp.Comparer(func(a, b error) bool { return errors.Is(a, b) })); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestPublication(t *testing.T) {
+	t.Parallel()
+	summary := func(s State, reason string) Cell {
+		return Cell{Intent: Intent{Ref: Ref{Kind: SurfaceSummary}, State: s, Reason: reason, GitHubID: 1, URL: "u"}}
+	}
+	check := func(s State, reason string) Cell {
+		return Cell{Intent: Intent{Ref: Ref{Kind: SurfaceCheckRun}, State: s, Reason: reason, GitHubID: 2}}
+	}
+	tests := map[string]struct {
+		cells     []Cell
+		delivered bool
+		reason    string
+	}{
+		"both":                       {[]Cell{summary(StateConfirmed, ""), check(StateConfirmed, "")}, true, ""},
+		"the comment alone":          {[]Cell{summary(StateConfirmed, ""), check(StateEnded, "refused_forbidden")}, true, "refused_forbidden"},
+		"the check run alone":        {[]Cell{summary(StateEnded, "refused_forbidden"), check(StateConfirmed, "")}, false, "refused_forbidden"},
+		"no comment to change":       {[]Cell{summary(StateEnded, ReasonNothing), check(StateConfirmed, "")}, true, ReasonNothing},
+		"nothing to take back":       {[]Cell{summary(StateEnded, ReasonNothing)}, false, ReasonNothing},
+		"superseded before it began": {[]Cell{summary(StateEnded, ReasonSuperseded), check(StateEnded, ReasonSuperseded)}, false, ReasonSuperseded},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := Work{Cells: tt.cells}.Publication()
+			if got.Delivered != tt.delivered || got.Reason != tt.reason {
+				t.Errorf("got %+v, want delivered %t, reason %q", got, tt.delivered, tt.reason)
+			}
+		})
+	}
+}
+
+func TestPause(t *testing.T) {
+	t.Parallel()
+	for n, want := range []time.Duration{time.Minute, time.Minute, 2 * time.Minute, 4 * time.Minute} {
+		if got := (Failure{}).Pause(n); got != want {
+			t.Errorf("the %d. pause is %s, want %s", n, got, want)
+		}
+	}
+	if got := (Failure{}).Pause(100); got != time.Hour {
+		t.Errorf("the longest pause is %s", got)
+	}
+	if got := (Failure{RetryAfter: 7 * time.Second}).Pause(9); got != 7*time.Second {
+		t.Errorf("GitHub said 7 s, the pause is %s", got)
+	}
+}
