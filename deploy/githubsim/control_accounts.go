@@ -29,9 +29,11 @@ func (s *Server) ctlAccount(_ *http.Request, in control.Account) (any, error) {
 	return toldAccount(a), nil
 }
 
-func (s *Server) toldInstallation(i *installation) control.Installation {
+// toldInstallation is an installation as it is now, with what the call has raised.
+func (s *Server) toldInstallation(i *installation, raised ...*delivery) control.Installation {
 	out := control.Installation{
 		ID: i.id, Account: toldAccount(i.account), Suspended: !i.suspended.IsZero(), All: i.selected == nil, Repositories: []int64{},
+		Deliveries: s.told(raised...),
 	}
 	for _, r := range s.reposOf(i) {
 		out.Repositories = append(out.Repositories, r.id)
@@ -89,8 +91,8 @@ func (s *Server) ctlInstall(_ *http.Request, in control.NewInstallation) (any, e
 		}
 	}
 	s.installs[i.id] = i
-	s.raiseInstallation("installation", "created", i, s.by(in.Options, owner), obj{"repositories": shortRepos(s.reposOf(i))}, in.Webhook)
-	return s.toldInstallation(i), nil
+	d := s.raiseInstallation("installation", "created", i, s.by(in.Options, owner), obj{"repositories": shortRepos(s.reposOf(i))}, in.Webhook)
+	return s.toldInstallation(i, d), nil
 }
 
 // by is who clicks: the one that is named, else the account itself.
@@ -117,25 +119,25 @@ func (s *Server) ctlSuspend(r *http.Request, o control.Options) (any, error) {
 	return s.ctlInstallation(r, o, func(i *installation, by *account) (any, error) {
 		i.suspended, i.by = i.updated, by
 		s.dropTokens(i)
-		s.raiseInstallation("installation", "suspend", i, by, obj{"repositories": shortRepos(s.reposOf(i))}, o.Webhook)
-		return s.toldInstallation(i), nil
+		d := s.raiseInstallation("installation", "suspend", i, by, obj{"repositories": shortRepos(s.reposOf(i))}, o.Webhook)
+		return s.toldInstallation(i, d), nil
 	})
 }
 
 func (s *Server) ctlUnsuspend(r *http.Request, o control.Options) (any, error) {
 	return s.ctlInstallation(r, o, func(i *installation, by *account) (any, error) {
 		i.suspended, i.by = time.Time{}, nil
-		s.raiseInstallation("installation", "unsuspend", i, by, obj{"repositories": shortRepos(s.reposOf(i))}, o.Webhook)
-		return s.toldInstallation(i), nil
+		d := s.raiseInstallation("installation", "unsuspend", i, by, obj{"repositories": shortRepos(s.reposOf(i))}, o.Webhook)
+		return s.toldInstallation(i, d), nil
 	})
 }
 
 func (s *Server) ctlUninstall(r *http.Request, o control.Options) (any, error) {
 	return s.ctlInstallation(r, o, func(i *installation, by *account) (any, error) {
 		s.dropTokens(i)
-		s.raiseInstallation("installation", "deleted", i, by, obj{"repositories": shortRepos(s.reposOf(i))}, o.Webhook)
+		d := s.raiseInstallation("installation", "deleted", i, by, obj{"repositories": shortRepos(s.reposOf(i))}, o.Webhook)
 		delete(s.installs, i.id)
-		return done, nil
+		return s.toldInstallation(i, d), nil
 	})
 }
 
@@ -172,6 +174,7 @@ func (s *Server) ctlSelect(r *http.Request, in control.Selection) (any, error) {
 		for _, one := range remove {
 			delete(i.selected, one.id)
 		}
+		var raised []*delivery
 		for _, change := range []struct {
 			action string
 			list   []*repo
@@ -181,8 +184,8 @@ func (s *Server) ctlSelect(r *http.Request, in control.Selection) (any, error) {
 			}
 			payload := obj{"repository_selection": "selected", "requester": nil, "repositories_added": []obj{}, "repositories_removed": []obj{}}
 			payload["repositories_"+change.action] = shortRepos(slices.Clone(change.list))
-			s.raiseInstallation("installation_repositories", change.action, i, by, payload, in.Webhook)
+			raised = append(raised, s.raiseInstallation("installation_repositories", change.action, i, by, payload, in.Webhook))
 		}
-		return s.toldInstallation(i), nil
+		return s.toldInstallation(i, raised...), nil
 	})
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/fenceline-dev/fenceline/deploy/githubsim/control"
 )
 
-func (s *Server) toldComment(m *comment) control.Comment {
+// toldComment is a comment with its history, and with what the call has raised.
+func (s *Server) toldComment(m *comment, raised ...*delivery) control.Comment {
 	last := m.history.now()
 	out := control.Comment{
 		ID: m.id, RepositoryID: m.pull.repo.id, Number: m.pull.number, Author: toldAccount(m.author), Body: last.value.body,
 		HTMLURL: s.commentPage(m), CreatedAt: m.created, UpdatedAt: last.value.updated, History: []control.CommentVersion{},
-		Reactions: []control.Reaction{},
+		Reactions: []control.Reaction{}, Deliveries: s.told(raised...),
 	}
 	if last.deleted {
 		at := last.at
@@ -36,8 +37,8 @@ func (s *Server) ctlComment(req *http.Request, in control.NewComment) (any, erro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, by := s.now(), s.sender(in.Options, p.repo)
-	m, _ := s.newComment(p, by, version[commentText]{at: now, value: commentText{in.Body, by, now}}, in.Webhook)
-	return s.toldComment(m), nil
+	m, d := s.newComment(p, by, version[commentText]{at: now, value: commentText{in.Body, by, now}}, in.Webhook)
+	return s.toldComment(m, d), nil
 }
 
 // ctlTheComment is the comment a control path names, if it is still there.
@@ -58,8 +59,8 @@ func (s *Server) ctlEditComment(req *http.Request, in control.NewComment) (any, 
 	}
 	now, by, before := s.now(), s.sender(in.Options, m.pull.repo), m.history.now().value.body
 	m.history = append(m.history, version[commentText]{at: now, value: commentText{in.Body, by, now}})
-	s.raiseComment("edited", m, by, &before, in.Webhook)
-	return s.toldComment(m), nil
+	d := s.raiseComment("edited", m, by, &before, in.Webhook)
+	return s.toldComment(m, d), nil
 }
 
 func (s *Server) ctlDeleteComment(req *http.Request, in control.Options) (any, error) {
@@ -70,8 +71,8 @@ func (s *Server) ctlDeleteComment(req *http.Request, in control.Options) (any, e
 		return nil, err
 	}
 	by := s.sender(in, m.pull.repo)
-	s.dropComment(m, by, version[commentText]{at: s.now(), value: m.history.now().value, deleted: true}, in.Webhook)
-	return done, nil
+	d := s.dropComment(m, by, version[commentText]{at: s.now(), value: m.history.now().value, deleted: true}, in.Webhook)
+	return s.toldComment(m, d), nil
 }
 
 func (s *Server) ctlRerequest(req *http.Request, in control.Options) (any, error) {

@@ -104,7 +104,8 @@ func (s *Server) fillRepo(ctx context.Context, r, parent *repo, in control.NewRe
 func (s *Server) ctlRename(req *http.Request, in struct {
 	Name string `json:"name"`
 	control.Options
-}) (any, error) {
+},
+) (any, error) {
 	r, err := s.ctlRepo(req)
 	if err != nil {
 		return nil, err
@@ -142,7 +143,8 @@ func (s *Server) ctlDeleteRepo(req *http.Request, in control.Options) (any, erro
 
 func (s *Server) ctlPermission(req *http.Request, in struct {
 	Permission string `json:"permission"`
-}) (any, error) {
+},
+) (any, error) {
 	r, err := s.ctlRepo(req)
 	if err != nil {
 		return nil, err

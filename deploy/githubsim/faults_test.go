@@ -82,8 +82,12 @@ func TestFaultsHitOnlyWhatTheyName(t *testing.T) {
 	_, _, err = b.app.Apps.CreateInstallationToken(b.ctx, b.inst.ID, nil)
 	refused(t, err, 500, "", "")
 	for _, bad := range []control.Fault{
-		{Class: "pulls.gte", Error: fail}, {Class: "pulls.get"}, {Class: "pulls.get", Error: &control.ErrorFault{Status: 200}},
-		{Class: "pulls.get", Lose: "somehow"}, {Class: "pulls.get", Limit: &control.LimitFault{Status: 500}}, {Class: "pulls.get", Times: -1, Error: fail},
+		{Class: "pulls.gte", Error: fail},
+		{Class: "pulls.get"},
+		{Class: "pulls.get", Error: &control.ErrorFault{Status: 200}},
+		{Class: "pulls.get", Lose: "somehow"},
+		{Class: "pulls.get", Limit: &control.LimitFault{Status: 500}},
+		{Class: "pulls.get", Times: -1, Error: fail},
 	} {
 		if _, err := b.ctl.AddFault(b.ctx, bad); err == nil {
 			t.Errorf("%+v was set", bad)

@@ -21,7 +21,7 @@ type git struct {
 // errNoRevision is a name that leads to no object.
 var errNoRevision = errors.New("no such revision")
 
-func newGit(dir string) (*git, error) {
+func newGit(ctx context.Context, dir string) (*git, error) {
 	root, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("githubsim: folder: %w", err)
@@ -42,12 +42,12 @@ func newGit(dir string) (*git, error) {
 		"GIT_AUTHOR_NAME=GitHub", "GIT_AUTHOR_EMAIL=noreply@github.test",
 		"GIT_COMMITTER_NAME=GitHub", "GIT_COMMITTER_EMAIL=noreply@github.test",
 	}}
-	return g, g.checkVersion()
+	return g, g.checkVersion(ctx)
 }
 
 // checkVersion refuses a git that cannot merge without a work tree.
-func (g *git) checkVersion() error {
-	cmd := exec.Command("git", "version")
+func (g *git) checkVersion(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "git", "version")
 	cmd.Env = g.env
 	out, err := cmd.Output()
 	if err != nil {

@@ -82,12 +82,12 @@ func (s *Server) leave() { s.gate.RUnlock() }
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	cfg = withDefaults(cfg)
 	s := &Server{cfg: cfg, now: cfg.Now}
-	if err := s.prepare(); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
 	// Requests outlive the caller's context only until Close: a hanging answer must not keep the server.
 	s.stopping, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	if err := s.serve(); err != nil {
+	if err := s.serve(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	end := context.AfterFunc(ctx, func() { _ = s.Close() })
@@ -132,7 +132,7 @@ func withDefaults(c Config) Config {
 }
 
 // prepare makes the key, the folder and the empty world.
-func (s *Server) prepare() error {
+func (s *Server) prepare(ctx context.Context) error {
 	var err error
 	if s.key, s.pem, err = appKey(s.cfg.PrivateKeyPEM); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (s *Server) prepare() error {
 	if err := os.RemoveAll(repos); err != nil {
 		return fmt.Errorf("githubsim: clear %s: %w", repos, err)
 	}
-	if s.git, err = newGit(s.cfg.Dir); err != nil {
+	if s.git, err = newGit(ctx, s.cfg.Dir); err != nil {
 		return err
 	}
 	s.world = newWorld(s.cfg.FirstID)
@@ -160,9 +160,10 @@ func (s *Server) prepare() error {
 	return nil
 }
 
-func (s *Server) serve() error {
+func (s *Server) serve(ctx context.Context) error {
 	for _, addr := range []string{s.cfg.APIListen, s.cfg.ControlListen} {
-		l, err := net.Listen("tcp", addr)
+		var config net.ListenConfig
+		l, err := config.Listen(ctx, "tcp", addr)
 		if err != nil {
 			return fmt.Errorf("githubsim: listen: %w", err)
 		}

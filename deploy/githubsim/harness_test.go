@@ -106,8 +106,8 @@ func newBench(t *testing.T, change ...func(*githubsim.Config)) *bench {
 	t.Cleanup(func() { b.must(sim.Close()) })
 	b.sim, b.ctl = sim, sim.Control()
 	b.repo, err = b.ctl.CreateRepository(b.ctx, control.NewRepository{Owner: "acme", Name: "site", Commits: []control.Commit{
-		{Message: "Begin", Files: map[string]string{"README.md": "# Site\n", "main.go": lines(1, 20), "old.txt": lines(1, 30)}},
-		{Branch: "feature", Message: "Change main", Files: map[string]string{"main.go": lines(1, 20) + "more\n"}},
+		{Message: "Begin", Files: map[string]string{"README.md": "# Site\n", "main.go": lines(20), "old.txt": lines(30)}},
+		{Branch: "feature", Message: "Change main", Files: map[string]string{"main.go": lines(20) + "more\n"}},
 	}})
 	b.must(err)
 	b.inst, err = b.ctl.CreateInstallation(b.ctx, control.NewInstallation{Account: "acme", Options: control.Options{Webhook: control.None}})
@@ -127,9 +127,9 @@ var testKey = sync.OnceValue(func() []byte {
 	return sim.PrivateKeyPEM()
 })
 
-func lines(from, to int) string {
+func lines(to int) string {
 	var b strings.Builder
-	for i := from; i <= to; i++ {
+	for i := 1; i <= to; i++ {
 		b.WriteString("line " + strings.Repeat("x", i) + "\n")
 	}
 	return b.String()

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -157,8 +158,10 @@ func TestTheAppHearsItsOwnWrites(t *testing.T) {
 	b.must(err)
 	_, err = b.gh.Issues.DeleteComment(b.ctx, "acme", "site", c.GetID())
 	b.must(err)
-	run, _, err := b.gh.Checks.CreateCheckRun(b.ctx, "acme", "site", github.CreateCheckRunOptions{Name: "fenceline", HeadSHA: p.HeadSHA, Conclusion: github.String("neutral"),
-		Output: &github.CheckRunOutput{Title: github.String("t"), Summary: github.String("s")}})
+	run, _, err := b.gh.Checks.CreateCheckRun(b.ctx, "acme", "site", github.CreateCheckRunOptions{
+		Name: "fenceline", HeadSHA: p.HeadSHA, Conclusion: github.String("neutral"),
+		Output: &github.CheckRunOutput{Title: github.String("t"), Summary: github.String("s")},
+	})
 	b.must(err)
 	_, err = b.ctl.Comment(b.ctx, b.repo.ID, 1, control.NewComment{Body: "/review <!-- pasted marker -->", Options: control.Options{Sender: "ann"}})
 	b.must(err)
@@ -168,8 +171,10 @@ func TestTheAppHearsItsOwnWrites(t *testing.T) {
 	list, err := b.ctl.Deliveries(b.ctx)
 	b.must(err)
 	b.delivered(list)
-	want := []string{"pull_request.opened acme", "issue_comment.created fenceline[bot]", "issue_comment.edited fenceline[bot]", "issue_comment.deleted fenceline[bot]",
-		"check_run.created fenceline[bot]", "check_run.completed fenceline[bot]", "issue_comment.created ann", "check_run.rerequested ann"}
+	want := []string{
+		"pull_request.opened acme", "issue_comment.created fenceline[bot]", "issue_comment.edited fenceline[bot]", "issue_comment.deleted fenceline[bot]",
+		"check_run.created fenceline[bot]", "check_run.completed fenceline[bot]", "issue_comment.created ann", "check_run.rerequested ann",
+	}
 	want[0] = "pull_request.opened ann"
 	var have []string
 	for _, d := range list {
@@ -207,9 +212,12 @@ func TestInstallationEvents(t *testing.T) {
 	b.must(err)
 	_, err = b.ctl.SelectRepositories(b.ctx, in.ID, control.Selection{Add: []string{"tool"}})
 	b.must(err)
-	b.must(b.ctl.SuspendInstallation(b.ctx, in.ID, control.Options{}))
-	b.must(b.ctl.UnsuspendInstallation(b.ctx, in.ID, control.Options{}))
-	b.must(b.ctl.DeleteInstallation(b.ctx, in.ID, control.Options{}))
+	_, err = b.ctl.SuspendInstallation(b.ctx, in.ID, control.Options{})
+	b.must(err)
+	_, err = b.ctl.UnsuspendInstallation(b.ctx, in.ID, control.Options{})
+	b.must(err)
+	_, err = b.ctl.DeleteInstallation(b.ctx, in.ID, control.Options{})
+	b.must(err)
 	list, err := b.ctl.Deliveries(b.ctx)
 	b.must(err)
 	b.delivered(list)
@@ -304,7 +312,8 @@ func TestAttemptsAreLoggedAndRedelivered(t *testing.T) {
 		t.Fatalf("%+v", one.Request.Headers)
 	}
 	_, res, err := b.app.Apps.RedeliverHookDelivery(b.ctx, list[1].GetID())
-	if _, accepted := err.(*github.AcceptedError); !accepted || res.StatusCode != http.StatusAccepted {
+	var accepted *github.AcceptedError
+	if !errors.As(err, &accepted) || res.StatusCode != http.StatusAccepted {
 		t.Fatalf("redeliver: %v", err)
 	}
 	d, err := b.ctl.WaitDelivery(b.ctx, list[1].GetGUID(), 2)

@@ -215,7 +215,8 @@ func TestPeopleEditAndDeleteAnyComment(t *testing.T) {
 	if got.GetBody() != "a person's now" || got.GetUser().GetLogin() != "fenceline[bot]" {
 		t.Fatalf("%q by %s", got.GetBody(), got.GetUser().GetLogin())
 	}
-	b.must(b.ctl.DeleteComment(b.ctx, mine.GetID(), control.Options{Sender: "ann"}))
+	_, err = b.ctl.DeleteComment(b.ctx, mine.GetID(), control.Options{Sender: "ann"})
+	b.must(err)
 	_, _, err = b.gh.Issues.EditComment(b.ctx, "acme", "site", mine.GetID(), &github.IssueComment{Body: github.String("x")})
 	refused(t, err, 404, "", "")
 	truth := b.truth()

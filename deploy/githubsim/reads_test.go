@@ -87,11 +87,11 @@ func TestCompareIsGits(t *testing.T) {
 	begin := b.repo.Branches["main"]
 	_, err := b.ctl.Push(b.ctx, b.repo.ID, control.Push{Branch: "main", Commits: []control.Commit{{Files: map[string]string{"other.txt": "x\n"}}}})
 	b.must(err)
-	out, err := b.ctl.Push(b.ctx, b.repo.ID, control.Push{Branch: "topic/a", SHA: begin})
+	_, err = b.ctl.Push(b.ctx, b.repo.ID, control.Push{Branch: "topic/a", SHA: begin})
 	b.must(err)
-	out, err = b.ctl.Push(b.ctx, b.repo.ID, control.Push{Branch: "topic/a", Commits: []control.Commit{{
+	out, err := b.ctl.Push(b.ctx, b.repo.ID, control.Push{Branch: "topic/a", Commits: []control.Commit{{
 		Message: "All kinds", Rename: map[string]string{"old.txt": "new name.txt"}, Delete: []string{"README.md"},
-		Files:    map[string]string{"main.go": lines(1, 19) + "changed\n", "ü.txt": "no newline"},
+		Files:    map[string]string{"main.go": lines(19) + "changed\n", "ü.txt": "no newline"},
 		Binary:   map[string][]byte{"logo.png": {0, 1, 2, 255}},
 		Symlinks: map[string]string{"link": "main.go"},
 	}}})

@@ -1,6 +1,7 @@
 package githubsim_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -146,8 +147,8 @@ func TestRefusedComments(t *testing.T) {
 // refused checks an error's status, code and field; the words are GitHub's to change.
 func refused(t *testing.T, err error, status int, code, field string) {
 	t.Helper()
-	e, ok := err.(*github.ErrorResponse)
-	if !ok || e.Response.StatusCode != status {
+	var e *github.ErrorResponse
+	if !errors.As(err, &e) || e.Response.StatusCode != status {
 		t.Errorf("want %d, got %v", status, err)
 		return
 	}
@@ -182,15 +183,19 @@ func TestReactionsAreIdempotent(t *testing.T) {
 func TestCheckRunsConcludeAndAppend(t *testing.T) {
 	b := newBench(t)
 	p := b.open()
-	open := github.CreateCheckRunOptions{Name: "fenceline", HeadSHA: p.HeadSHA, ExternalID: github.String("run-1"), Status: github.String("in_progress"),
-		Output: &github.CheckRunOutput{Title: github.String("Reviewing"), Summary: github.String("…"), Annotations: annotations(2)}}
+	open := github.CreateCheckRunOptions{
+		Name: "fenceline", HeadSHA: p.HeadSHA, ExternalID: github.String("run-1"), Status: github.String("in_progress"),
+		Output: &github.CheckRunOutput{Title: github.String("Reviewing"), Summary: github.String("…"), Annotations: annotations(2)},
+	}
 	run, _, err := b.gh.Checks.CreateCheckRun(b.ctx, "acme", "site", open)
 	b.must(err)
 	if run.GetStatus() != "in_progress" || run.Conclusion != nil || len(run.PullRequests) != 1 || run.GetApp().GetID() != 424242 {
 		t.Fatalf("%+v", run)
 	}
-	done := github.UpdateCheckRunOptions{Status: github.String("completed"), Conclusion: github.String("neutral"),
-		Output: &github.CheckRunOutput{Title: github.String("Done"), Summary: github.String("2"), Annotations: annotations(3)}}
+	done := github.UpdateCheckRunOptions{
+		Status: github.String("completed"), Conclusion: github.String("neutral"),
+		Output: &github.CheckRunOutput{Title: github.String("Done"), Summary: github.String("2"), Annotations: annotations(3)},
+	}
 	run, _, err = b.gh.Checks.UpdateCheckRun(b.ctx, "acme", "site", run.GetID(), done)
 	b.must(err)
 	if run.GetName() != "fenceline" || run.GetConclusion() != "neutral" || run.CompletedAt == nil || run.GetOutput().GetAnnotationsCount() != 5 {
@@ -205,7 +210,8 @@ func TestCheckRunsConcludeAndAppend(t *testing.T) {
 	b.must(err)
 	list := func(filter string) int {
 		out, _, err := b.gh.Checks.ListCheckRunsForRef(b.ctx, "acme", "site", "feature", &github.ListCheckRunsOptions{
-			CheckName: github.String("fenceline"), AppID: github.Int64(424242), Filter: github.String(filter)})
+			CheckName: github.String("fenceline"), AppID: github.Int64(424242), Filter: github.String(filter),
+		})
 		b.must(err)
 		if out.GetTotal() != len(out.CheckRuns) || out.CheckRuns[0].GetID() != twin.GetID() {
 			t.Fatalf("%s: %d", filter, out.GetTotal())
@@ -227,8 +233,10 @@ func TestCheckRunsConcludeAndAppend(t *testing.T) {
 func annotations(n int) []*github.CheckRunAnnotation {
 	list := make([]*github.CheckRunAnnotation, n)
 	for i := range list {
-		list[i] = &github.CheckRunAnnotation{Path: github.String("main.go"), StartLine: github.Int(i + 1), EndLine: github.Int(i + 1),
-			AnnotationLevel: github.String("warning"), Message: github.String("hm")}
+		list[i] = &github.CheckRunAnnotation{
+			Path: github.String("main.go"), StartLine: github.Int(i + 1), EndLine: github.Int(i + 1),
+			AnnotationLevel: github.String("warning"), Message: github.String("hm"),
+		}
 	}
 	return list
 }

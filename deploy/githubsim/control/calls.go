@@ -32,18 +32,21 @@ func (c *Client) CreateInstallation(ctx context.Context, in NewInstallation) (In
 }
 
 // SuspendInstallation suspends the App on an account.
-func (c *Client) SuspendInstallation(ctx context.Context, id int64, o Options) error {
-	return c.call(ctx, http.MethodPost, fmt.Sprintf("/installations/%d/suspend", id), o, nil)
+func (c *Client) SuspendInstallation(ctx context.Context, id int64, o Options) (Installation, error) {
+	var out Installation
+	return out, c.call(ctx, http.MethodPost, fmt.Sprintf("/installations/%d/suspend", id), o, &out)
 }
 
 // UnsuspendInstallation ends a suspension.
-func (c *Client) UnsuspendInstallation(ctx context.Context, id int64, o Options) error {
-	return c.call(ctx, http.MethodPost, fmt.Sprintf("/installations/%d/unsuspend", id), o, nil)
+func (c *Client) UnsuspendInstallation(ctx context.Context, id int64, o Options) (Installation, error) {
+	var out Installation
+	return out, c.call(ctx, http.MethodPost, fmt.Sprintf("/installations/%d/unsuspend", id), o, &out)
 }
 
 // DeleteInstallation uninstalls the App: its tokens are revoked.
-func (c *Client) DeleteInstallation(ctx context.Context, id int64, o Options) error {
-	return c.call(ctx, http.MethodPost, fmt.Sprintf("/installations/%d/delete", id), o, nil)
+func (c *Client) DeleteInstallation(ctx context.Context, id int64, o Options) (Installation, error) {
+	var out Installation
+	return out, c.call(ctx, http.MethodPost, fmt.Sprintf("/installations/%d/delete", id), o, &out)
 }
 
 // SelectRepositories adds and removes repositories of an installation.
@@ -127,8 +130,9 @@ func (c *Client) EditComment(ctx context.Context, id int64, in NewComment) (Comm
 }
 
 // DeleteComment removes any comment, the App's too, as a person.
-func (c *Client) DeleteComment(ctx context.Context, id int64, o Options) error {
-	return c.call(ctx, http.MethodPost, fmt.Sprintf("/comments/%d/delete", id), o, nil)
+func (c *Client) DeleteComment(ctx context.Context, id int64, o Options) (Comment, error) {
+	var out Comment
+	return out, c.call(ctx, http.MethodPost, fmt.Sprintf("/comments/%d/delete", id), o, &out)
 }
 
 // Rerequest clicks "Re-run" on a check run: check_run.rerequested.

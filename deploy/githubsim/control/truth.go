@@ -48,6 +48,8 @@ type Comment struct {
 	DeletedAt    *time.Time       `json:"deleted_at,omitempty"`
 	History      []CommentVersion `json:"history"` // oldest first
 	Reactions    []Reaction       `json:"reactions"`
+	// Deliveries are what the control call that answers with this raised; the truth log has none.
+	Deliveries []Delivery `json:"deliveries,omitempty"`
 }
 
 // CommentVersion is a body a comment had.

@@ -64,6 +64,8 @@ type Installation struct {
 	Suspended    bool    `json:"suspended"`
 	All          bool    `json:"all"`
 	Repositories []int64 `json:"repositories"`
+	// Deliveries are what the call that answers with this raised.
+	Deliveries []Delivery `json:"deliveries"`
 }
 
 // Selection adds and removes repositories, by name, of an installation that selects them.
