@@ -18,6 +18,9 @@ func (s *Store) SetPause(ctx context.Context, tenant *scheduler.TenantID, p sche
 	if err := p.Validate(); err != nil {
 		return err
 	}
+	if tenant == nil && (p.Scope == scheduler.ScopeProject || p.Scope == scheduler.ScopeTarget) {
+		return fmt.Errorf("%w: a pause of one %s needs its tenant", scheduler.ErrInvalidPause, p.Scope)
+	}
 	err := s.db.System(ctx, func(tx *pg.Tx) error { return s.setPause(ctx, tx, tenant, p) })
 	if err != nil {
 		return fmt.Errorf("set pause: %w", err)

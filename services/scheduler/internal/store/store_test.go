@@ -39,6 +39,11 @@ func setupRules(t *testing.T, change func(*scheduler.Rules)) bundle {
 	return bundle{New(db.Open(t, "scheduler"), outbox.New("scheduler"), rules, "reviews"), db}
 }
 
+// ctx outlives the test's own, for clean-up and other goroutines.
+func (b bundle) ctx(t interface{ Context() context.Context }) context.Context {
+	return context.WithoutCancel(t.Context())
+}
+
 func pull(n int64) scheduler.PullRequest {
 	return scheduler.PullRequest{Project: scheduler.ProjectID{1}, Host: "github.com", Installation: 7, Repository: 99, FullName: "acme/widgets", Number: n}
 }
