@@ -132,7 +132,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		},
 		"commit": func(t *rapid.T) {
 			f, last := m.fence(t), m.target
-			o := rapid.SampledFrom([]scheduler.Outcome{accepted(byte(m.ids)|1), refused("too_large"), overBudget(0)}).Draw(t, "outcome")
+			o := rapid.SampledFrom([]scheduler.Outcome{accepted(byte(m.ids) | 1), refused("too_large"), overBudget(0)}).Draw(t, "outcome")
 			next, c, e, err := m.rules.Commit(m.target, f, m.runs[f.Run], o, m.now)
 			if err != nil {
 				return // a fence without its run

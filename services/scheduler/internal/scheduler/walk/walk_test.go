@@ -120,13 +120,29 @@ func tell(steps []step) (string, error) {
 	return strings.Join(w.story, "\n"), err
 }
 
-// shrink drops steps, in ever smaller pieces, as long as what is left still fails.
+// shrink drops steps and loads dice for as long as what is left still fails.
 func shrink(steps []step) []step {
+	for range 4 {
+		before := len(steps)
+		steps = loadDice(dropSteps(steps))
+		if len(steps) == before {
+			break
+		}
+	}
+	return steps
+}
+
+func fails(steps []step) bool {
+	_, err := play(steps, false)
+	return err != nil
+}
+
+// dropSteps drops ever smaller pieces.
+func dropSteps(steps []step) []step {
 	for size := len(steps) / 2; size > 0; {
 		dropped := false
 		for at := 0; at+size <= len(steps); {
-			shorter := slices.Delete(slices.Clone(steps), at, at+size)
-			if _, err := play(shorter, false); err != nil {
+			if shorter := slices.Delete(slices.Clone(steps), at, at+size); fails(shorter) {
 				steps, dropped = shorter, true
 			} else {
 				at += size
@@ -134,6 +150,22 @@ func shrink(steps []step) []step {
 		}
 		if !dropped || size > 1 {
 			size /= 2
+		}
+	}
+	return steps
+}
+
+// loadDice lets each step roll what every other rolls, so that steps stop depending on what was
+// dropped before them.
+func loadDice(steps []step) []step {
+	for i := range steps {
+		for dice := range uint64(4) {
+			loaded := slices.Clone(steps)
+			loaded[i].dice = dice
+			if fails(loaded) {
+				steps = loaded
+				break
+			}
 		}
 	}
 	return steps
