@@ -11,9 +11,6 @@ import (
 	"github.com/fenceline-dev/fenceline/services/publisher/internal/publisher"
 )
 
-// margin is kept between the latest end of a call and the end of its grace.
-const margin = time.Second
-
 // errTooLate: a write was recorded and could not begin in time. It surely had no effect.
 var errTooLate = &publisher.Failure{Class: publisher.NotExecuted, Reason: "TOO_LATE", Err: errors.New("no time was left for the call")}
 
@@ -73,7 +70,8 @@ func (x *session) call(ctx context.Context, w *publisher.Work, c *publisher.Cell
 	if !x.pace(ctx) {
 		return placed, errTooLate
 	}
-	left := min(x.Settings.Timeout, x.Rules.Grace-time.Since(recorded)-margin)
+	// A fifteenth of the grace is kept between the latest end of the call and the end of its grace.
+	left := min(x.Settings.Timeout, x.Rules.Grace-x.Rules.Grace/15-time.Since(recorded))
 	if left <= 0 {
 		return placed, errTooLate
 	}
