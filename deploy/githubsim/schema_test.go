@@ -205,3 +205,13 @@ func checkHook(t *testing.T, event, action string, body []byte) {
 		t.Errorf("%s.%s: %v", event, action, err)
 	}
 }
+
+func TestTheCorpusIsLoaded(t *testing.T) {
+	s, err := loaded()
+	if err != nil {
+		t.Skip("no schemas to hold answers against:", err)
+	}
+	if len(s.operations) < 20 {
+		t.Fatalf("only %d operations in the corpus", len(s.operations))
+	}
+}
