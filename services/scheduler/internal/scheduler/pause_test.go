@@ -78,7 +78,7 @@ func TestRulesValidate(t *testing.T) {
 		t.Errorf("the defaults: %v", err)
 	}
 	err := scheduler.Rules{Quiet: time.Hour, MaxWait: time.Minute, Lease: time.Minute}.Validate()
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the join itself is what is asked for
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || len(joined.Unwrap()) != 11 {
 		t.Errorf("not everything at once: %v", err)
 	}

@@ -107,7 +107,7 @@ func TestRecordAlreadySeen(t *testing.T) {
 		{"an operator's replay never is", func(s *scene) { s.webhook(open1).reviewed(open1).hears(scheduler.CauseReplay, open1) }, false},
 		{"a request never is", func(s *scene) { s.webhook(open1).reviewed(open1).request(scheduler.Request{ID: "r"}) }, false},
 		{"another head", func(s *scene) { s.webhook(open1).reviewed(open1).webhook(open2) }, false},
-		{"another base", func(s *scene) { s.webhook(open1).reviewed(open1).webhook(onto(open1, "next")) }, false},
+		{"another base", func(s *scene) { s.webhook(open1).reviewed(open1).webhook(retargeted(open1)) }, false},
 		{"another state", func(s *scene) { s.webhook(open1).reviewed(open1).webhook(draft) }, false},
 		{"something older than the read", func(s *scene) {
 			s.webhook(open1).reviewed(open1).hearsOf(scheduler.CauseWebhook, open2, s.now.Add(-time.Minute))
@@ -160,10 +160,10 @@ func TestRecordContradicts(t *testing.T) {
 	}{
 		{"a push takes the result back", func(s *scene) { s.webhook(open1).reviewed(open1).webhook(open2) }, scheduler.PageSuperseded, false},
 		{"so does another base", func(s *scene) {
-			s.webhook(open1).reviewed(open1).webhook(onto(open1, "next"))
+			s.webhook(open1).reviewed(open1).webhook(retargeted(open1))
 		}, scheduler.PageSuperseded, false},
 		{"once", func(s *scene) {
-			s.webhook(open1).reviewed(open1).webhook(open2).after(time.Second).webhook(onto(open2, "next"))
+			s.webhook(open1).reviewed(open1).webhook(open2).after(time.Second).webhook(retargeted(open2))
 		}, scheduler.PageNone, false},
 		{"closing leaves the page alone", func(s *scene) {
 			s.webhook(open1).reviewed(open1).webhook(in(open1, scheduler.StateClosed))

@@ -40,19 +40,19 @@ func TestResolveChoosesTheRun(t *testing.T) {
 			return read(s, "b1")
 		}, scheduler.AnswerReview, 0, "b1", ""},
 		{"one that has its result", func(s *scene) scheduler.Resolution {
-			s.done("b1").hears(scheduler.CauseReplay, open1).claims()
+			s.done().hears(scheduler.CauseReplay, open1).claims()
 			return read(s, "b1")
 		}, scheduler.AnswerReused, 0, "b1", "same_comparison"},
 		{"the same diff on another base commit", func(s *scene) scheduler.Resolution {
-			s.done("b1").hears(scheduler.CauseReplay, open1).claims()
+			s.done().hears(scheduler.CauseReplay, open1).claims()
 			return read(s, "b2")
 		}, scheduler.AnswerReused, 0, "b2", "same_diff"},
 		{"a re-run", func(s *scene) scheduler.Resolution {
-			s.done("b1").request(rerun).claims()
+			s.done().request(rerun).claims()
 			return read(s, "b1")
 		}, scheduler.AnswerReview, 1, "b1", ""},
 		{"a re-run of the same diff on another base commit", func(s *scene) scheduler.Resolution {
-			s.done("b1").request(rerun).claims()
+			s.done().request(rerun).claims()
 			return read(s, "b2")
 		}, scheduler.AnswerReview, 1, "b2", ""},
 		{"a re-run of what was never reviewed", func(s *scene) scheduler.Resolution {
@@ -60,28 +60,28 @@ func TestResolveChoosesTheRun(t *testing.T) {
 			return read(s, "b1")
 		}, scheduler.AnswerReview, 0, "b1", ""},
 		{"after its request is consumed, an open re-run goes on", func(s *scene) scheduler.Resolution {
-			s.done("b1").request(rerun).claims()
+			s.done().request(rerun).claims()
 			read(s, "b1")
 			_ = s.releases(scheduler.ReleaseAttemptFailed, 0)
 			s.claims()
 			return read(s, "b1")
 		}, scheduler.AnswerReview, 1, "b1", ""},
 		{"and follows the base", func(s *scene) scheduler.Resolution {
-			s.done("b1").request(rerun).claims()
+			s.done().request(rerun).claims()
 			read(s, "b1")
 			_ = s.releases(scheduler.ReleaseAttemptFailed, 0)
 			s.claims()
 			return read(s, "b2")
 		}, scheduler.AnswerReview, 1, "b2", ""},
 		{"a finished re-run stands for its comparison", func(s *scene) scheduler.Resolution {
-			s.done("b1").request(rerun).claims()
+			s.done().request(rerun).claims()
 			read(s, "b1")
 			s.commits(accepted(9))
 			s.hears(scheduler.CauseReplay, open1).claims()
 			return read(s, "b2")
 		}, scheduler.AnswerReused, 1, "b2", "same_diff"},
 		{"a refused re-run leaves the result it was to replace", func(s *scene) scheduler.Resolution {
-			s.done("b1").request(rerun).claims()
+			s.done().request(rerun).claims()
 			read(s, "b1")
 			s.commits(refused("engine_refused"))
 			s.hears(scheduler.CauseReplay, open1).claims()
@@ -109,7 +109,7 @@ func TestResolveChoosesTheRun(t *testing.T) {
 			return read(s, "b1")
 		}, scheduler.AnswerReview, 1, "b1", ""},
 		{"the next lifecycle knows nothing of the last", func(s *scene) scheduler.Resolution {
-			s.done("b1").after(s.rules.Retention).ends().webhook(open1).claims()
+			s.done().after(s.rules.Retention).ends().webhook(open1).claims()
 			return read(s, "b1")
 		}, scheduler.AnswerReview, 0, "b1", ""},
 	}
@@ -124,11 +124,11 @@ func TestResolveChoosesTheRun(t *testing.T) {
 	}
 }
 
-// done has the first head reviewed on a base commit, and shown.
-func (s *scene) done(base string) *scene {
+// done has the first head reviewed on base commit b1, and shown.
+func (s *scene) done() *scene {
 	s.t.Helper()
 	s.webhook(open1).claims()
-	if res := s.resolvesRead(baseAt(open1, base, s.now)); res.Answer != scheduler.AnswerReview {
+	if res := s.resolvesRead(baseAt(open1, "b1", s.now)); res.Answer != scheduler.AnswerReview {
 		s.t.Fatalf("resolved %+v", res)
 	}
 	s.commits(accepted(1))
@@ -137,7 +137,7 @@ func (s *scene) done(base string) *scene {
 
 func TestResolveTakesAResultOver(t *testing.T) {
 	t.Parallel()
-	s := newScene(t).done("b1")
+	s := newScene(t).done()
 	first := s.runs[0]
 	s.hears(scheduler.CauseReplay, open1).claims()
 	run := s.resolvesRead(baseAt(open1, "b2", s.now)).Run
@@ -161,15 +161,15 @@ func TestResolveSaysWhatChanges(t *testing.T) {
 		said scheduler.PageKind
 	}{
 		{"a review of the same again says nothing yet", func(s *scene) {
-			s.done("b1").request(scheduler.Request{ID: "r", Rerun: true}).claims()
+			s.done().request(scheduler.Request{ID: "r", Rerun: true}).claims()
 			s.resolves(open1)
 		}, scheduler.PageNone},
 		{"a review of another head takes the old result back at once", func(s *scene) {
-			s.done("b1").request(scheduler.Request{ID: "r"}).claims()
+			s.done().request(scheduler.Request{ID: "r"}).claims()
 			s.resolves(open2)
 		}, scheduler.PageSuperseded},
 		{"so does a dry one", func(s *scene) {
-			s.done("b1").request(scheduler.Request{ID: "r", Dry: true}).claims()
+			s.done().request(scheduler.Request{ID: "r", Dry: true}).claims()
 			s.resolves(open2)
 		}, scheduler.PageSuperseded},
 		{"a result that is shown is not shown again", func(s *scene) {
@@ -187,8 +187,8 @@ func TestResolveSaysWhatChanges(t *testing.T) {
 			s.resolves(open1)
 		}, scheduler.PageResult},
 		{"onto another base of the same commit", func(s *scene) {
-			s.done("b1").after(time.Second).webhook(onto(open1, "next")).claims()
-			s.resolvesRead(baseAt(onto(open1, "next"), "b1", s.now))
+			s.done().after(time.Second).webhook(retargeted(open1)).claims()
+			s.resolvesRead(baseAt(retargeted(open1), "b1", s.now))
 		}, scheduler.PageResult},
 		{"a dry run's result is shown by the first activity that isn't dry", func(s *scene) {
 			s.request(scheduler.Request{ID: "r", Dry: true}).reviewed(open1).webhook(open1).claims()

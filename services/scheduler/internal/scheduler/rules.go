@@ -41,10 +41,17 @@ func (r Rules) Validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"quiet window", r.Quiet}, {"maximum wait", r.MaxWait}, {"lease", r.Lease},
-		{"maximum claim", r.MaxClaim}, {"hint trust", r.HintTrust}, {"read lag pause", r.ReadLag},
-		{"lapse pause", r.LapseBase}, {"longest lapse pause", r.LapseMax},
-		{"release pause", r.ReleaseWait}, {"longest retry pause", r.RetryMax}, {"retention", r.Retention},
+		{"quiet window", r.Quiet},
+		{"maximum wait", r.MaxWait},
+		{"lease", r.Lease},
+		{"maximum claim", r.MaxClaim},
+		{"hint trust", r.HintTrust},
+		{"read lag pause", r.ReadLag},
+		{"lapse pause", r.LapseBase},
+		{"longest lapse pause", r.LapseMax},
+		{"release pause", r.ReleaseWait},
+		{"longest retry pause", r.RetryMax},
+		{"retention", r.Retention},
 	} {
 		if d.value <= 0 {
 			errs = append(errs, fmt.Errorf("%s %s is not positive", d.name, d.value))

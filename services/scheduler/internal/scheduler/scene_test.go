@@ -40,8 +40,8 @@ func in(c scheduler.Content, state scheduler.State) scheduler.Content {
 	return c
 }
 
-func onto(c scheduler.Content, base string) scheduler.Content {
-	c.BaseRef = base
+func retargeted(c scheduler.Content) scheduler.Content {
+	c.BaseRef = "next"
 	return c
 }
 

@@ -101,7 +101,7 @@ func (w *world) say(format string, args ...any) {
 // roll takes one of n from the step's dice, which each roll turns on.
 func (w *world) roll(n int) int {
 	w.dice = w.dice*6364136223846793005 + 1442695040888963407
-	return int((w.dice >> 33) % uint64(n)) //nolint:gosec // n is small
+	return int((w.dice >> 33) % uint64(n))
 }
 
 // chance is true once in n, and never once the faults have stopped.
