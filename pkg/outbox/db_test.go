@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -87,22 +86,22 @@ func (e *env) tenant(t *testing.T, tenant uuid.UUID, fn func(tx *pg.Tx) error) e
 // settles waits until no row is left that where describes.
 func (e *env) settles(t *testing.T, where string) {
 	t.Helper()
-	e.until(t, "no row with "+where, func(conn *pgx.Conn) bool {
+	conn := e.Admin(t)
+	eventually(t, "no row with "+where, func() bool {
 		var n int
 		err := conn.QueryRow(t.Context(), "SELECT count(*) FROM scheduler.outbox WHERE "+where).Scan(&n)
 		return err == nil && n == 0
 	})
 }
 
-// until polls the database, which has no event to wait on.
-func (e *env) until(t *testing.T, what string, done func(*pgx.Conn) bool) {
+// eventually polls a condition that has no event to wait on.
+func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	conn := e.Admin(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for !done(conn) {
+	for !done() {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("waited in vain for %s", what)

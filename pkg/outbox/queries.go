@@ -75,7 +75,8 @@ UPDATE {schema}.outbox AS o
        claimed_until = NULL
   FROM unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[], $5::float8[], $6::int[], $7::text[])
     AS m (id, claim, sent, reason, delay, attempts, error)
- WHERE o.id = m.id AND o.claim = m.claim AND o.dispatched_at IS NULL AND o.parked_at IS NULL
+ WHERE o.id = ANY (ARRAY(SELECT unnest($1::uuid[]))) -- of unknown length to the planner: no plan walks the table
+   AND o.id = m.id AND o.claim = m.claim AND o.dispatched_at IS NULL AND o.parked_at IS NULL
 RETURNING o.id, o.available_at, m.delay`
 
 // The oldest unclaimed row of each destination: the poll's one statement, a few index pages.
