@@ -76,7 +76,7 @@ RETURNING clock_timestamp(), lease_until`, row).Scan(&now, &lease)
 // and too late when the row's lock was had: the clock of that moment counts.
 func TestLeaseThatLapsesWhileTheWriteWaitsForTheLock(t *testing.T) {
 	t.Parallel()
-	b := setupRules(t, func(r *scheduler.Rules) { r.Lease, r.MaxClaim = time.Second, time.Second })
+	b := setupRules(t, func(r *scheduler.Rules) { r.Lease, r.MaxClaim = 3*time.Second, 3*time.Second })
 	r := b.record(t, tenantA, push("d1", "aaa", 1))
 	c := b.claimOne(t)
 	_, f := b.resolve(t, c, reading("aaa", 1))
@@ -138,16 +138,24 @@ func TestStaleCommitEndsItsOwnClaim(t *testing.T) {
 	}
 }
 
+// lapse lets a lease run out without waiting for it.
+func (b bundle) lapse(t *testing.T, target scheduler.TargetID) {
+	t.Helper()
+	_, err := b.db.Admin(t).Exec(t.Context(), `UPDATE scheduler.targets SET lease_until = clock_timestamp() WHERE id = $1`, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestPausedWorkerIsFenced is a worker that stops past its lease, is taken over, and commits then.
 func TestPausedWorkerIsFenced(t *testing.T) {
 	t.Parallel()
-	b := setupRules(t, func(r *scheduler.Rules) {
-		r.Lease, r.MaxClaim, r.LapseBase, r.LapseMax = 50*time.Millisecond, 50*time.Millisecond, time.Microsecond, time.Microsecond
-	})
+	b := setupRules(t, func(r *scheduler.Rules) { r.LapseBase, r.LapseMax = time.Microsecond, time.Microsecond })
 	b.record(t, tenantA, push("d1", "aaa", 1))
 	first := b.claimOne(t)
 	_, f := b.resolve(t, first, reading("aaa", 1))
-	second := b.claimOne(t) // once the lease has passed
+	b.lapse(t, first.ID)
+	second := b.claimOne(t)
 	if second.Claim.ID == first.Claim.ID {
 		t.Fatal("the takeover got the same claim")
 	}
