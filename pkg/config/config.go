@@ -49,7 +49,7 @@ func Load[T any](vars map[string]string) (T, error) {
 			problems = append(problems, fmt.Errorf("%s: %w", l.key, err))
 		}
 	}
-	for _, err := range flatten(validate(&cfg)) {
+	for _, err := range validate(root, "") {
 		if !about(err, broken) {
 			problems = append(problems, err)
 		}
@@ -57,12 +57,23 @@ func Load[T any](vars map[string]string) (T, error) {
 	return cfg, errors.Join(problems...)
 }
 
-// validate calls the method on T or *T.
-func validate(cfg any) error {
-	if v, ok := cfg.(interface{ Validate() error }); ok {
-		return v.Validate()
+// validate calls Validate of every nested group and then of the struct itself. A group knows its
+// variables without their prefix, and begins each problem with the variable's name: the prefix goes
+// in front.
+func validate(v reflect.Value, prefix string) []error {
+	var problems []error
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if f.IsExported() && f.Tag.Get("env") == "" && nested(v.Field(i)) {
+			problems = append(problems, validate(v.Field(i), prefix+f.Tag.Get("envPrefix"))...)
+		}
 	}
-	return nil
+	if group, ok := v.Addr().Interface().(interface{ Validate() error }); ok {
+		for _, err := range flatten(group.Validate()) {
+			problems = append(problems, fmt.Errorf("%s%w", prefix, err))
+		}
+	}
+	return problems
 }
 
 // flatten takes joined errors apart, so that each can be judged by itself.

@@ -171,3 +171,27 @@ func TestEnviron(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+type group struct {
+	Size int `env:"SIZE"`
+}
+
+func (g group) Validate() error {
+	if g.Size > 9 {
+		return fmt.Errorf("SIZE: %d is above 9", g.Size)
+	}
+	return nil
+}
+
+type grouped struct {
+	A group `envPrefix:"A_"`
+	B group `envPrefix:"B_"`
+}
+
+func TestLoadValidatesGroupsByTheirWholeNames(t *testing.T) {
+	t.Parallel()
+	_, err := Load[grouped](map[string]string{"A_SIZE": "10", "B_SIZE": "11"})
+	if want := "A_SIZE: 10 is above 9\nB_SIZE: 11 is above 9"; err == nil || err.Error() != want {
+		t.Fatalf("got %v, want %s", err, want)
+	}
+}

@@ -43,7 +43,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("PG_MAX_CONNS: %d is negative", c.MaxConns))
 	}
 	if c.ConnectTimeout < 0 || c.AcquireTimeout < 0 {
-		errs = append(errs, errors.New("PG_CONNECT_TIMEOUT and PG_ACQUIRE_TIMEOUT must not be negative"))
+		errs = append(errs, errors.New("PG_CONNECT_TIMEOUT or PG_ACQUIRE_TIMEOUT is negative"))
 	}
 	return errors.Join(errs...)
 }
