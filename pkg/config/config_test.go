@@ -190,7 +190,7 @@ type grouped struct {
 
 func TestLoadValidatesGroupsByTheirWholeNames(t *testing.T) {
 	t.Parallel()
-	_, err := Load[grouped](map[string]string{"A_SIZE": "10", "B_SIZE": "11"})
+	_, err := config.Load[grouped](map[string]string{"A_SIZE": "10", "B_SIZE": "11"})
 	if want := "A_SIZE: 10 is above 9\nB_SIZE: 11 is above 9"; err == nil || err.Error() != want {
 		t.Fatalf("got %v, want %s", err, want)
 	}
