@@ -9,6 +9,7 @@ import (
 	"github.com/fenceline-dev/fenceline/pkg/config"
 	"github.com/fenceline-dev/fenceline/pkg/ghapp"
 	"github.com/fenceline-dev/fenceline/pkg/obs"
+	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	"github.com/fenceline-dev/fenceline/services/publisher/internal/publisher"
@@ -23,6 +24,7 @@ type Config struct {
 	RPC    rpc.ServerConfig `envPrefix:"PUBLISHER_"`
 	Debug  boot.DebugConfig `envPrefix:"PUBLISHER_"`
 	GitHub ghapp.Config     `envPrefix:"PUBLISHER_GITHUB_"`
+	Outbox outbox.Settings  `envPrefix:"PUBLISHER_"`
 	Obs    obs.Config
 
 	SchedulerAddr string `env:"PUBLISHER_SCHEDULER_ADDR,required" doc:"host:port of the scheduler"`
@@ -45,7 +47,9 @@ func Load(env map[string]string) (Config, error) { return config.Load[Config](en
 
 // Validate reports every value out of its bounds, by its variable's name.
 func (c Config) Validate() error {
-	var errs []error
+	errs := parts(map[string]error{
+		"PUBLISHER_": errors.Join(c.DB.Validate(), c.RPC.Validate(), c.Outbox.Validate()), "PUBLISHER_GITHUB_": c.GitHub.Validate(),
+	})
 	if len(c.MarkerKey.Reveal()) < minKey {
 		errs = append(errs, fmt.Errorf("PUBLISHER_MARKER_KEY is shorter than %d bytes", minKey))
 	}
@@ -73,6 +77,20 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("PUBLISHER_SENDERS is %d: it must be between 1 and 100", c.Senders))
 	}
 	return errors.Join(errs...)
+}
+
+// parts names the variables of nested settings, which know them without their prefix.
+func parts(nested map[string]error) (named []error) {
+	for prefix, err := range nested {
+		if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the very value that Join returns
+			for _, one := range many.Unwrap() {
+				named = append(named, parts(map[string]error{prefix: one})...)
+			}
+		} else if err != nil {
+			named = append(named, fmt.Errorf("%s%w", prefix, err))
+		}
+	}
+	return named
 }
 
 func (c Config) rules() publisher.Rules {
