@@ -64,8 +64,9 @@ func (s *service) page(req *outboxv1.ListMessagesRequest, size int) (query strin
 			return "", nil, err
 		}
 	}
-	query = s.outbox.sql.list
 	switch req.GetState() {
+	case outboxv1.MessageState_MESSAGE_STATE_UNSPECIFIED, outboxv1.MessageState_MESSAGE_STATE_DISPATCHED:
+		query = s.outbox.sql.list
 	case outboxv1.MessageState_MESSAGE_STATE_PENDING:
 		query = s.outbox.sql.listPending
 	case outboxv1.MessageState_MESSAGE_STATE_PARKED:

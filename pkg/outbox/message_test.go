@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/fenceline-dev/fenceline/pkg/config"
 )
 
 func TestMessageValidate(t *testing.T) {
@@ -123,5 +125,28 @@ func TestSettingsValidate(t *testing.T) {
 				t.Errorf("Validate = %v", err)
 			}
 		})
+	}
+}
+
+func TestSettingsLoad(t *testing.T) {
+	t.Parallel()
+	type cfg struct {
+		Outbox Settings `envPrefix:"LEDGER_"`
+	}
+	got, err := config.Load[cfg](map[string]string{"LEDGER_OUTBOX_POLL": "1s", "LEDGER_OUTBOX_BACKOFF_MAX": "1m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Settings{Poll: time.Second, BackoffMax: time.Minute}.withDefaults()
+	if diff := cmp.Diff(want, got.Outbox.withDefaults()); diff != "" {
+		t.Error(diff)
+	}
+	if p := got.Outbox.withDefaults().Policy; p.Max != time.Minute {
+		t.Errorf("policy %+v", p)
+	}
+	for _, s := range config.Describe(cfg{}) {
+		if s.Doc == "" {
+			t.Errorf("%s has no description", s.Name)
+		}
 	}
 }

@@ -27,20 +27,17 @@ const getStats = "/fenceline.outbox.v1.OutboxService/GetStats"
 
 type statsServer struct {
 	outboxv1.UnimplementedOutboxServiceServer
-	called chan struct{}
 }
 
-func (s *statsServer) GetStats(context.Context, *outboxv1.GetStatsRequest) (*outboxv1.GetStatsResponse, error) {
-	s.called <- struct{}{}
+func (statsServer) GetStats(context.Context, *outboxv1.GetStatsRequest) (*outboxv1.GetStatsResponse, error) {
 	return &outboxv1.GetStatsResponse{Destinations: []*outboxv1.DestinationStats{{Destination: "x"}}}, nil
 }
 
 // serve starts a gRPC server on loopback and dials it.
-func serve(t *testing.T, tp trace.TracerProvider) (*statsServer, *grpc.ClientConn) {
+func serve(t *testing.T, tp trace.TracerProvider) *grpc.ClientConn {
 	t.Helper()
-	impl := &statsServer{called: make(chan struct{}, 9)}
 	srv := grpc.NewServer(grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(tp), otelgrpc.WithPropagators(obs.Propagator()))))
-	outboxv1.RegisterOutboxServiceServer(srv, impl)
+	outboxv1.RegisterOutboxServiceServer(srv, statsServer{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +52,7 @@ func serve(t *testing.T, tp trace.TracerProvider) (*statsServer, *grpc.ClientCon
 		_ = conn.Close()
 		srv.Stop()
 	})
-	return impl, conn
+	return conn
 }
 
 // One trace leads from the transaction through the row to the receiver, and polls that find nothing make
@@ -65,7 +62,7 @@ func TestTraceGoesThroughTheRow(t *testing.T) {
 	e := newEnv(t)
 	spans := tracetest.NewSpanRecorder()
 	tp := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
-	_, conn := serve(t, tp)
+	conn := serve(t, tp)
 	reader := metric.NewManualReader()
 	s := rare()
 	s.Poll = 5 * time.Millisecond
@@ -89,7 +86,8 @@ func TestTraceGoesThroughTheRow(t *testing.T) {
 		name string
 		kind trace.SpanKind
 	}{
-		{"business", trace.SpanKindInternal}, {obs.SpanOutboxDispatch, trace.SpanKindConsumer},
+		{"business", trace.SpanKindInternal},
+		{obs.SpanOutboxDispatch, trace.SpanKindConsumer},
 		{"fenceline.outbox.v1.OutboxService/GetStats", trace.SpanKindClient},
 		{"fenceline.outbox.v1.OutboxService/GetStats", trace.SpanKindServer},
 	}
@@ -127,7 +125,7 @@ func TestAnswersOfARealServer(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	tp := sdktrace.NewTracerProvider()
-	_, conn := serve(t, tp)
+	conn := serve(t, tp)
 	const unknown = "/fenceline.outbox.v1.OutboxService/NoSuchMethod"
 	const gone = "/fenceline.ledger.v1.LedgerService/Settle"
 	l, err := net.Listen("tcp", "127.0.0.1:0")

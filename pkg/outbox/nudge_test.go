@@ -41,7 +41,7 @@ func TestNudgeTimersFireInOrderAndNeverEarly(t *testing.T) {
 			if due {
 				t.Fatalf("due before %d s", want)
 			}
-			time.Sleep(time.Until(next))
+			<-time.After(time.Until(next))
 			low, due, _ := n.take(time.Now())
 			at := base.Add(time.Duration(want) * time.Second)
 			if !due || !low.Equal(at) || time.Now().Before(at) {

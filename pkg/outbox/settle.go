@@ -22,14 +22,14 @@ func (l *loop) settled(ctx context.Context, t *trip) {
 			outcome = Fenced
 		}
 		l.d.metrics.count(ctx, l.destination, outcome)
-		switch outcome {
-		case Parked:
+		if outcome == Parked {
 			l.d.log.ErrorContext(traced(ctx, m.row), "message parked, an operator must look",
 				"destination", l.destination, "message_id", m.row.id, "key", m.row.key,
 				"reason", m.verdict.Reason, "err", m.err)
-		case Fenced:
+		}
+		if outcome == Fenced {
 			l.d.log.WarnContext(traced(ctx, m.row), "message was taken over by another dispatcher",
-				"destination", l.destination, "message_id", m.row.id, "sent", string(m.verdict.Outcome))
+				"destination", l.destination, "message_id", m.row.id, "outcome", string(m.verdict.Outcome))
 		}
 	}
 	for _, e := range t.delayed {

@@ -77,10 +77,7 @@ func markArgs(marks []mark) []any {
 	for i, m := range marks {
 		ids[i] = pgtype.UUID{Bytes: m.row.id, Valid: true}
 		claims[i] = pgtype.UUID{Bytes: m.row.claim, Valid: true}
-		switch m.verdict.Outcome {
-		case Sent, Rung, RingFailed:
-			sent[i] = true
-		}
+		sent[i] = m.verdict.Outcome.final()
 		reasons[i], delays[i], errs[i] = m.verdict.Reason, m.verdict.Delay.Seconds(), m.err
 		if m.verdict.Counted {
 			attempts[i] = 1

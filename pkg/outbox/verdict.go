@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -59,6 +60,9 @@ const (
 	Fenced     Outcome = "fenced"      // another dispatcher took the message over
 )
 
+// final tells that the message is done with, without anybody's look.
+func (o Outcome) final() bool { return o == Sent || o == Rung || o == RingFailed }
+
 // Verdict is what follows from an answer.
 type Verdict struct {
 	Outcome Outcome
@@ -67,34 +71,38 @@ type Verdict struct {
 	Reason  string        // why it parks
 }
 
+// away are the codes that speak of the destination: "not me, not now". They say nothing of the message.
+var away = []codes.Code{
+	codes.Unavailable, codes.DeadlineExceeded, codes.Unimplemented, codes.Unauthenticated, codes.PermissionDenied,
+}
+
+// hopeless are the codes that no repetition changes, with the reason under which their messages park.
+var hopeless = map[codes.Code]string{
+	codes.InvalidArgument: "INVALID_ARGUMENT", codes.OutOfRange: "OUT_OF_RANGE", codes.DataLoss: "DATA_LOSS",
+}
+
 // Judge decides what an answer means for its message. It is pure; jitter is in [0, 1).
 //
-// RetryInfo speaks of this message, whatever the code. Codes that say "not me, not now" speak of the
-// destination: they say nothing of the message, so they do not count against it. Its own delay then
-// lets another message be the next probe, so that one slow message cannot hold up a destination.
+// RetryInfo speaks of this message, whatever the code. A message that finds its destination away is
+// delayed beyond the destination's pause, so that another is the next probe: one that is slow for reasons
+// of its own cannot keep the destination for itself.
 func (p Policy) Judge(a Answer, h History, jitter float64) Verdict {
-	if a.HasRetry && a.Code != codes.OK {
-		return Verdict{Outcome: Deferred, Delay: min(max(a.RetryAfter, p.Min), p.MaxRetry)}
-	}
-	switch a.Code {
-	case codes.OK:
+	switch {
+	case a.Code == codes.OK:
 		return Verdict{Outcome: Sent, Counted: true}
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Unimplemented, codes.Unauthenticated, codes.PermissionDenied:
+	case a.HasRetry:
+		return Verdict{Outcome: Deferred, Delay: min(max(a.RetryAfter, p.Min), p.MaxRetry)}
+	case slices.Contains(away, a.Code):
 		return Verdict{Outcome: Away, Delay: p.backoff(h.Outages+1, p.MaxPause, jitter)}
-	case codes.InvalidArgument:
-		return Verdict{Outcome: Parked, Counted: true, Reason: "INVALID_ARGUMENT"}
-	case codes.OutOfRange:
-		return Verdict{Outcome: Parked, Counted: true, Reason: "OUT_OF_RANGE"}
-	case codes.DataLoss:
-		return Verdict{Outcome: Parked, Counted: true, Reason: "DATA_LOSS"}
-	}
-	if a.Undecodable {
+	case hopeless[a.Code] != "":
+		return Verdict{Outcome: Parked, Counted: true, Reason: hopeless[a.Code]}
+	case a.Undecodable:
 		return Verdict{Outcome: Parked, Counted: true, Reason: ReasonUndecodable}
-	}
-	if h.Attempts+1 >= p.MaxAttempts && h.Age >= p.MaxAge {
+	case h.Attempts+1 >= p.MaxAttempts && h.Age >= p.MaxAge:
 		return Verdict{Outcome: Parked, Counted: true, Reason: ReasonAttempts}
+	default:
+		return Verdict{Outcome: Failed, Counted: true, Delay: p.backoff(h.Attempts+1, p.Max, jitter)}
 	}
-	return Verdict{Outcome: Failed, Counted: true, Delay: p.backoff(h.Attempts+1, p.Max, jitter)}
 }
 
 // backoff doubles from Min with each failure up to limit, and takes up to half of it off at random, so
