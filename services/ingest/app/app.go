@@ -64,7 +64,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	if err != nil {
 		return err
 	}
-	webhooks, err := webhook.NewServer(cfg.WebhookListen, handler)
+	webhooks, err := webhook.NewServer(cfg.WebhookListen, handler, p.Log)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 			schedulerv1.SchedulerService_RecordActivity_FullMethodName,
 			schedulerv1.SchedulerService_RecordIntegration_FullMethodName,
 		},
-		Log: p.Log, Tracer: p.Tracer, Meter: p.Meter,
+		Settings: cfg.Outbox, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter,
 	})
 	p.Go("webhooks", webhooks.Run)
 	p.Go("grpc", server.Run)

@@ -11,6 +11,7 @@ import (
 	"github.com/fenceline-dev/fenceline/pkg/boot"
 	"github.com/fenceline-dev/fenceline/pkg/config"
 	"github.com/fenceline-dev/fenceline/pkg/obs"
+	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
@@ -19,10 +20,11 @@ import (
 
 // Config is everything that can be set of ingest.
 type Config struct {
-	DB    pg.Config        `envPrefix:"INGEST_"`
-	RPC   rpc.ServerConfig `envPrefix:"INGEST_"`
-	Debug boot.DebugConfig `envPrefix:"INGEST_"`
-	Obs   obs.Config
+	DB     pg.Config        `envPrefix:"INGEST_"`
+	RPC    rpc.ServerConfig `envPrefix:"INGEST_"`
+	Debug  boot.DebugConfig `envPrefix:"INGEST_"`
+	Outbox outbox.Settings  `envPrefix:"INGEST_"`
+	Obs    obs.Config
 
 	Scheduler string `env:"INGEST_SCHEDULER_ADDR,required" doc:"host:port of the scheduler"`
 

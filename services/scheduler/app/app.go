@@ -89,7 +89,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 			publisherv1.PublisherService_PublishEpoch_FullMethodName,
 			ledgerv1.LedgerService_IssueReceipt_FullMethodName,
 		},
-		Log: p.Log, Tracer: p.Tracer, Meter: p.Meter,
+		Settings: cfg.Outbox, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter,
 	})
 	p.Go("grpc", server.Run)
 	p.Go("outbox", dispatcher.Run)

@@ -7,6 +7,7 @@ import (
 	"github.com/fenceline-dev/fenceline/pkg/config"
 	"github.com/fenceline-dev/fenceline/pkg/doorbell"
 	"github.com/fenceline-dev/fenceline/pkg/obs"
+	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	"github.com/fenceline-dev/fenceline/services/scheduler/internal/scheduler"
@@ -14,11 +15,12 @@ import (
 
 // Config is everything that can be set of the scheduler.
 type Config struct {
-	DB    pg.Config        `envPrefix:"SCHEDULER_"`
-	RPC   rpc.ServerConfig `envPrefix:"SCHEDULER_"`
-	Debug boot.DebugConfig `envPrefix:"SCHEDULER_"`
-	Bell  doorbell.Config  `envPrefix:"SCHEDULER_"`
-	Obs   obs.Config
+	DB     pg.Config        `envPrefix:"SCHEDULER_"`
+	RPC    rpc.ServerConfig `envPrefix:"SCHEDULER_"`
+	Debug  boot.DebugConfig `envPrefix:"SCHEDULER_"`
+	Bell   doorbell.Config  `envPrefix:"SCHEDULER_"`
+	Outbox outbox.Settings  `envPrefix:"SCHEDULER_"`
+	Obs    obs.Config
 
 	Ledger    string `env:"SCHEDULER_LEDGER_ADDR,required" doc:"host:port of the ledger"`
 	Publisher string `env:"SCHEDULER_PUBLISHER_ADDR,required" doc:"host:port of the publisher"`

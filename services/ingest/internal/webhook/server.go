@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -13,6 +14,7 @@ import (
 type Server struct {
 	http *http.Server
 	lis  net.Listener
+	log  *slog.Logger
 }
 
 // Path is where deliveries are POSTed.
@@ -26,7 +28,7 @@ const (
 )
 
 // NewServer binds the address.
-func NewServer(listen string, h http.Handler) (*Server, error) {
+func NewServer(listen string, h http.Handler, log *slog.Logger) (*Server, error) {
 	var lc net.ListenConfig
 	lis, err := lc.Listen(context.Background(), "tcp", listen)
 	if err != nil {
@@ -34,7 +36,7 @@ func NewServer(listen string, h http.Handler) (*Server, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle(Path, h)
-	return &Server{lis: lis, http: &http.Server{
+	return &Server{lis: lis, log: log, http: &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: bodyTimeout,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
 	}}, nil
@@ -51,6 +53,7 @@ func (s *Server) Run(ctx context.Context) error {
 		defer done()
 		stopped <- s.http.Shutdown(within)
 	})
+	s.log.InfoContext(ctx, "webhook server listens", "addr", s.Addr())
 	if err := s.http.Serve(s.lis); !errors.Is(err, http.ErrServerClosed) {
 		cancel()
 		return fmt.Errorf("serve webhooks: %w", err)
