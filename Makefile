@@ -91,8 +91,8 @@ verify: $(proto_tools) ## Check generated code, contracts, modules and SQL rules
 
 .PHONY: tidy
 tidy: ## Tidy the nine modules and bring their versions together
-	@for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && GOWORK=off go mod tidy); done
-	@go work sync
+	@tidy() { for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && GOWORK=off go mod tidy); done; }; \
+		tidy && go work sync && tidy
 
 .PHONY: setup
 setup: $(proto_tools) $(call stamp,$(GOTESTSUM)) $(call stamp,$(GOLANGCI)) ## Build the pinned tools into .bin
