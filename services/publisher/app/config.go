@@ -82,7 +82,7 @@ func (c Config) Validate() error {
 // parts names the variables of nested settings, which know them without their prefix.
 func parts(nested map[string]error) (named []error) {
 	for prefix, err := range nested {
-		if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the very value that Join returns
+		if many, ok := err.(interface{ Unwrap() []error }); ok { // what Join returns
 			for _, one := range many.Unwrap() {
 				named = append(named, parts(map[string]error{prefix: one})...)
 			}

@@ -40,8 +40,10 @@ func (g Checks) Find(ctx context.Context, e publisher.Epoch, ref publisher.Ref, 
 			}
 		}
 		if n = resp.NextPage; n > maxPages {
-			return nil, &publisher.Failure{Class: publisher.NotExecuted, Reason: "TOO_MANY_PAGES",
-				Err: fmt.Errorf("github: more than %d pages of check runs", maxPages)}
+			return nil, &publisher.Failure{
+				Class: publisher.NotExecuted, Reason: "TOO_MANY_PAGES",
+				Err: fmt.Errorf("github: more than %d pages of check runs", maxPages),
+			}
 		}
 	}
 	return found, nil

@@ -52,8 +52,10 @@ func (g Comments) walk(ctx context.Context, pr publisher.PullRequest, since time
 		return err
 	}
 	if last > maxPages {
-		return &publisher.Failure{Class: publisher.NotExecuted, Reason: "TOO_MANY_PAGES",
-			Err: fmt.Errorf("github: %d pages of comments, at most %d are read", last, maxPages)}
+		return &publisher.Failure{
+			Class: publisher.NotExecuted, Reason: "TOO_MANY_PAGES",
+			Err: fmt.Errorf("github: %d pages of comments, at most %d are read", last, maxPages),
+		}
 	}
 	for n := last; last > 1 && n >= 1; n-- {
 		if _, err := g.page(ctx, pr, since, n, visit); err != nil {
@@ -79,8 +81,10 @@ func (g Comments) page(ctx context.Context, pr publisher.PullRequest, since time
 		visit(c)
 	}
 	if resp.NextPage > 0 && resp.LastPage == 0 {
-		return 0, &publisher.Failure{Class: publisher.NotExecuted, Reason: "PAGES_UNKNOWN",
-			Err: fmt.Errorf("github: a list of comments that does not name its last page")}
+		return 0, &publisher.Failure{
+			Class: publisher.NotExecuted, Reason: "PAGES_UNKNOWN",
+			Err: fmt.Errorf("github: a list of comments that does not name its last page"),
+		}
 	}
 	return max(resp.LastPage, n), nil
 }

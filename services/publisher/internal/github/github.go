@@ -89,8 +89,10 @@ func (g *GitHub) whoami(ctx context.Context, installation int64) (identity, erro
 		return identity{}, asked(err)
 	}
 	if app.GetID() == 0 || bot.GetID() == 0 || bot.GetType() != "Bot" {
-		return identity{}, &publisher.Failure{Class: publisher.NotExecuted, Reason: "BOT_UNKNOWN",
-			Err: fmt.Errorf("github: the bot account of App %d is not to be found", app.GetID())}
+		return identity{}, &publisher.Failure{
+			Class: publisher.NotExecuted, Reason: "BOT_UNKNOWN",
+			Err: fmt.Errorf("github: the bot account of App %d is not to be found", app.GetID()),
+		}
 	}
 	self := identity{app: app.GetID(), bot: bot.GetID()}
 	g.mu.Lock()
@@ -120,8 +122,10 @@ func (g *GitHub) send(ctx context.Context, installation int64, method, path stri
 		return failure(err)
 	}
 	if resp.StatusCode != want || id() == 0 {
-		return &publisher.Failure{Class: publisher.Unknown, Reason: ghapp.ReasonUnexpected,
-			Err: fmt.Errorf("github: %s answered %s without an id of what was written", method, http.StatusText(resp.StatusCode))}
+		return &publisher.Failure{
+			Class: publisher.Unknown, Reason: ghapp.ReasonUnexpected,
+			Err: fmt.Errorf("github: %s answered %s without an id of what was written", method, http.StatusText(resp.StatusCode)),
+		}
 	}
 	return nil
 }

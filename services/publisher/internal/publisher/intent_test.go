@@ -53,8 +53,12 @@ func TestApply(t *testing.T) {
 		want want
 	}{
 		"a creation without a listing is refused": {pendingCell(), Sent{Op: OpCreate}, at0, want{state: StatePending, err: ErrNotLookedUp}},
-		"a creation where the surface is absent": {with(pendingCell(), func(c *Cell) { c.Absent = true }), Sent{Op: OpCreate}, at0,
-			want{state: StateSending, after: DefaultRules.Grace}},
+		"a creation where the surface is absent": {
+			with(pendingCell(), func(c *Cell) { c.Absent = true }),
+			Sent{Op: OpCreate},
+			at0,
+			want{state: StateSending, after: DefaultRules.Grace},
+		},
 		"an edit of nothing is refused": {pendingCell(), Sent{Op: OpEdit}, at0, want{state: StatePending, err: ErrNotLookedUp}},
 		"a lower epoch never overwrites a higher one": {with(sendingCell(OpEdit), func(c *Cell) {
 			c.Intent.State, c.Surface.Shown = StatePending, Position{1, 3}
@@ -70,15 +74,31 @@ func TestApply(t *testing.T) {
 		"refused":                      {sendingCell(OpCreate), Failed{Failure{Class: Refused, Reason: "FORBIDDEN"}}, at0, want{state: StateEnded, reason: "refused_forbidden"}},
 		"the page is gone":             {sendingCell(OpCreate), Failed{Failure{Class: Gone}}, at0, want{state: StateEnded, reason: ReasonGone}},
 		"a person deleted the comment, a newer run makes it anew": {sendingCell(OpEdit), Failed{Failure{Class: Gone}}, at0, want{state: StatePending}},
-		"a person deleted the comment of this run": {with(sendingCell(OpEdit), func(c *Cell) { c.Surface.Run = c.Intent.Run }),
-			Failed{Failure{Class: Gone}}, at0, want{state: StateEnded, reason: ReasonDeleted, id: 9}},
-		"a person deleted the comment a second time": {with(sendingCell(OpEdit), func(c *Cell) { c.Surface.Recreated = true }),
-			Failed{Failure{Class: Gone}}, at0, want{state: StateEnded, reason: ReasonDeleted, id: 9}},
-		"a person deleted what was to be taken back": {with(sendingCell(OpEdit), func(c *Cell) { c.Intent.Kind = KindSuperseded }),
-			Failed{Failure{Class: Gone}}, at0, want{state: StateEnded, reason: ReasonDeleted, id: 9}},
+		"a person deleted the comment of this run": {
+			with(sendingCell(OpEdit), func(c *Cell) { c.Surface.Run = c.Intent.Run }),
+			Failed{Failure{Class: Gone}},
+			at0,
+			want{state: StateEnded, reason: ReasonDeleted, id: 9},
+		},
+		"a person deleted the comment a second time": {
+			with(sendingCell(OpEdit), func(c *Cell) { c.Surface.Recreated = true }),
+			Failed{Failure{Class: Gone}},
+			at0,
+			want{state: StateEnded, reason: ReasonDeleted, id: 9},
+		},
+		"a person deleted what was to be taken back": {
+			with(sendingCell(OpEdit), func(c *Cell) { c.Intent.Kind = KindSuperseded }),
+			Failed{Failure{Class: Gone}},
+			at0,
+			want{state: StateEnded, reason: ReasonDeleted, id: 9},
+		},
 		"the installation is gone": {sendingCell(OpEdit), Failed{Failure{Class: Gone, Everything: true}}, at0, want{state: StateEnded, reason: ReasonGone, id: 9}},
-		"absence within the grace says nothing": {sendingCell(OpCreate), LookedUp{}, at0.Add(14 * time.Second),
-			want{state: StateSending, err: ErrTooEarly, after: time.Second}},
+		"absence within the grace says nothing": {
+			sendingCell(OpCreate),
+			LookedUp{},
+			at0.Add(14 * time.Second),
+			want{state: StateSending, err: ErrTooEarly, after: time.Second},
+		},
 		"absence after the grace":              {sendingCell(OpCreate), LookedUp{}, later, want{state: StatePending}},
 		"found as sent, also within the grace": {sendingCell(OpCreate), LookedUp{&Found{ID: 5, At: Position{1, 2}}}, at0, want{state: StateConfirmed, id: 5}},
 		"found older: edited":                  {sendingCell(OpCreate), LookedUp{&Found{ID: 5, At: Position{1, 1}}}, later, want{state: StatePending, id: 5}},
@@ -87,16 +107,24 @@ func TestApply(t *testing.T) {
 		"an edit read back as deleted":         {sendingCell(OpEdit), LookedUp{}, later, want{state: StatePending}},
 		"unknown is not absent":                {sendingCell(OpCreate), Delayed{Failure{Class: NotExecuted}}, later, want{state: StateSending, after: time.Second}},
 		"a refused read is tried again":        {pendingCell(), Delayed{Failure{Class: Gone}}, at0, want{state: StatePending, after: time.Second}},
-		"and believed the third time": {with(pendingCell(), func(c *Cell) { c.Intent.Holds = 2 }), Delayed{Failure{Class: Gone}}, at0,
-			want{state: StateEnded, reason: ReasonGone}},
+		"and believed the third time": {
+			with(pendingCell(), func(c *Cell) { c.Intent.Holds = 2 }),
+			Delayed{Failure{Class: Gone}},
+			at0,
+			want{state: StateEnded, reason: ReasonGone},
+		},
 		"held until":                    {pendingCell(), Held{Until: later}, at0, want{state: StatePending, after: time.Minute}},
 		"held with a backoff":           {with(pendingCell(), func(c *Cell) { c.Intent.Holds = 20 }), Held{}, at0, want{state: StatePending, after: 30 * time.Second}},
 		"dropped":                       {pendingCell(), Dropped{ReasonSuperseded}, at0, want{state: StateEnded, reason: ReasonSuperseded}},
 		"what may be out isn't dropped": {sendingCell(OpCreate), Dropped{ReasonSuperseded}, at0, want{state: StateSending, err: ErrTransition, after: 15 * time.Second}},
 		"an operator's retry":           {with(pendingCell(), func(c *Cell) { c.Intent.Available = later }), Retried{}, at0, want{state: StatePending}},
 		"a retry keeps the grace":       {sendingCell(OpCreate), Retried{}, at0, want{state: StateSending, after: 15 * time.Second}},
-		"ended stays ended": {with(pendingCell(), func(c *Cell) { c.Intent.State = StateConfirmed }), Retried{}, at0,
-			want{state: StateConfirmed, err: ErrIntentEnded}},
+		"ended stays ended": {
+			with(pendingCell(), func(c *Cell) { c.Intent.State = StateConfirmed }),
+			Retried{},
+			at0,
+			want{state: StateConfirmed, err: ErrIntentEnded},
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -145,6 +145,7 @@ func (w *world) step(t *rapid.T, c *Cell, last bool, next func() fate) bool {
 		apply(Sent{Op: op})
 		save()
 		return w.call(flight{op: op, id: id, mark: Mark{At: c.Intent.At, Run: c.Intent.Run}}, next(), apply, save)
+	default: // nothing to do now
 	}
 	return true
 }

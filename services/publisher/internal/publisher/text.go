@@ -82,9 +82,6 @@ func word(r rune) bool {
 	return r == '_' || r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
-// short is the usual abbreviation of a commit.
-func short(sha string) string { return sha[:min(len(sha), 12)] }
-
 // count writes "1 error", "3 errors".
 func count[N int | int32](n N, noun string) string {
 	if n == 1 {

@@ -169,21 +169,23 @@ RETURNING extract(epoch FROM s.due_at - clock_timestamp())::float8`
 
 	intentColumns = `
 SELECT i.id, i.tenant, i.key, i.target_id, i.lifecycle, i.epoch, e.kind, i.host, i.installation_id, i.surface, i.surface_key, i.state,
-       i.op, i.reason, i.attempts, i.holds, i.github_id, i.url, i.body, i.last_error, i.version, i.created_at,
-       i.available_at, i.sent_at, i.ended_at, e.run_id, e.head_sha, e.traceparent, clock_timestamp() AS now
+       i.op, i.reason, i.attempts, i.holds, i.github_id, i.url, i.last_error, i.version, i.created_at,
+       i.available_at, i.sent_at, i.ended_at, e.run_id, e.head_sha, e.traceparent, clock_timestamp() AS now`
+
+	fromIntents = `
   FROM publisher.intents AS i
   JOIN publisher.epochs AS e
     ON e.tenant = i.tenant AND e.target_id = i.target_id AND e.lifecycle = i.lifecycle AND e.epoch = i.epoch`
 
-	// Newest first; ids are made in the order of time.
-	listIntents = intentColumns + `
+	// Newest first; ids are made in the order of time. Bodies are left out: they may be long.
+	listIntents = intentColumns + `, '' AS body` + fromIntents + `
  WHERE i.tenant = @tenant AND (@before::uuid IS NULL OR i.id < @before)
    AND (@target::uuid IS NULL OR i.target_id = @target)
    AND (@state = '' OR i.state = @state)
  ORDER BY i.id DESC
  LIMIT @size`
 
-	getIntent = intentColumns + `
+	getIntent = intentColumns + `, i.body` + fromIntents + `
  WHERE i.tenant = @tenant AND i.id = @id`
 
 	lockIntent = getIntent + `

@@ -88,12 +88,12 @@ func (g *fakeGitHub) pull(number, head string) {
 	}
 }
 
-// place puts a comment on a page, as somebody.
-func (g *fakeGitHub) place(number string, author int64, body string) int64 {
+// place puts a comment on the page of pull request 5, as somebody.
+func (g *fakeGitHub) place(author int64, body string) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.next++
-	g.comments[g.next] = comment{g.next, number, author, body}
+	g.comments[g.next] = comment{g.next, "5", author, body}
 	return g.next
 }
 

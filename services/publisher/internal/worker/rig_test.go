@@ -170,14 +170,15 @@ func (r *rig) told(prefix string) int {
 	return pgtest.Query[int](r.t, r.db, `SELECT count(*) FROM publisher.outbox WHERE key LIKE $1`, r.tenant.String()+":"+prefix+"%")
 }
 
-func (r *rig) state(e publisher.Epoch, surface publisher.SurfaceKind) (state, reason string) {
+// summary is how the epoch's intent for the comment stands.
+func (r *rig) summary(e publisher.Epoch) (state, reason string) {
 	r.t.Helper()
 	got, err := r.store.ListIntents(r.t.Context(), r.tenant, publisher.Filter{Target: e.Target}, publisher.IntentID{}, 100)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	for _, i := range got {
-		if i.Intent.At == e.At && i.Intent.Ref.Kind == surface {
+		if i.Intent.At == e.At && i.Intent.Ref.Kind == publisher.SurfaceSummary {
 			return string(i.Intent.State), i.Intent.Reason
 		}
 	}

@@ -141,12 +141,33 @@ func (x *session) release(ctx context.Context) time.Duration {
 	return x.Settings.Lease
 }
 
+// cells are those to be saved. Epochs of one target share surfaces: the last one to touch a surface left it
+// as it is, whatever earlier ones knew.
+func (x *session) cells() []publisher.Cell {
+	type place struct {
+		target publisher.TargetID
+		ref    publisher.Ref
+	}
+	latest := map[place]publisher.Cell{}
+	for _, c := range x.dirty {
+		at := place{c.Intent.Target, c.Surface.Ref}
+		if known, ok := latest[at]; !ok || c.Intent.At.Compare(known.Intent.At) > 0 {
+			latest[at] = *c
+		}
+	}
+	out := make([]publisher.Cell, 0, len(x.dirty))
+	for _, c := range x.dirty {
+		cell := *c
+		cell.Surface = latest[place{c.Intent.Target, c.Surface.Ref}].Surface
+		out = append(out, cell)
+	}
+	return out
+}
+
 func (x *session) save(ctx context.Context, ch publisher.Changes) (time.Duration, bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
-	for _, c := range x.dirty {
-		ch.Cells = append(ch.Cells, *c)
-	}
+	ch.Cells = x.cells()
 	p := x.pending
 	ch.Ended, ch.Seen, ch.Wrote = p.Ended, p.Seen, p.Wrote || x.urgent
 	ch.Pause, ch.PauseReason, ch.Delayed = p.Pause, p.PauseReason, p.Delayed

@@ -18,9 +18,15 @@ const lookBack = 5 * time.Minute
 // the end, whatever is current; then only the last epoch can still be shown.
 func (x *session) target(ctx context.Context, works []publisher.Work) {
 	last := len(works) - 1
-	var out time.Time // until when something of an earlier epoch may be out
+	known := map[publisher.Ref]publisher.Surface{} // as earlier epochs left them
+	var out time.Time                              // until when something of an earlier epoch may be out
 	for n := range works {
 		w := &works[n]
+		for i := range w.Cells {
+			if s, ok := known[w.Cells[i].Surface.Ref]; ok {
+				w.Cells[i].Surface = s
+			}
+		}
 		ctx, span := x.span(ctx, w)
 		x.settle(ctx, w)
 		switch {
@@ -34,6 +40,9 @@ func (x *session) target(ctx context.Context, works []publisher.Work) {
 		}
 		if until := w.MayBeOut(); until.After(out) {
 			out = until
+		}
+		for _, c := range w.Cells {
+			known[c.Surface.Ref] = c.Surface
 		}
 		span.End()
 		if x.lost || x.paused {

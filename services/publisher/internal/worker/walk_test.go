@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/fenceline-dev/fenceline/pkg/obs"
+	"github.com/fenceline-dev/fenceline/pkg/pgtest"
 	"github.com/fenceline-dev/fenceline/services/publisher/internal/publisher"
 )
 
@@ -115,6 +116,38 @@ func TestPublisherKilledAtAnyStep(t *testing.T) {
 	}
 }
 
+func TestFoundCommentIsKeptWhileALaterEpochWaits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	target := publisher.TargetID(mint())
+	first, second := r.epoch(target, 5, 1, "bbbb"), r.epoch(target, 5, 2, "bbbb")
+	r.publish(first)
+	r.killedAfter(1)
+	wait := true
+	r.sched.says = func(publisher.Epoch) publisher.Currency {
+		if wait {
+			return publisher.Currency{Standing: publisher.Waiting}
+		}
+		return publisher.Currency{Standing: publisher.Current}
+	}
+	r.publish(second)
+	r.pass(2 * time.Minute)
+	s := r.sender(r.store)
+	r.settle(s)
+	r.page(first)
+	if id := pgtest.Query[int64](t, r.db, `SELECT github_id FROM publisher.surfaces WHERE surface = 'summary'`); id != r.gh.ours("5")[0].ID {
+		t.Errorf("the surface has id %d", id)
+	}
+	wait = false
+	lists := r.gh.calls("GET /repositories/42/issues/5/comments")
+	r.pass(time.Minute)
+	r.settle(s)
+	r.page(second)
+	if n := r.gh.calls("GET /repositories/42/issues/5/comments"); n != lists {
+		t.Errorf("a known comment was looked for")
+	}
+}
+
 func TestLostPostAnswer(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string]bool{"the write was made": true, "the write was not made": false} {
@@ -129,7 +162,7 @@ func TestLostPostAnswer(t *testing.T) {
 			})
 			s := r.sender(r.store)
 			r.settle(s)
-			if state, _ := r.state(e, publisher.SurfaceSummary); state != "sending" {
+			if state, _ := r.summary(e); state != "sending" {
 				t.Fatalf("the intent is %s, want sending", state)
 			}
 			if n := r.gh.calls("GET /repositories/42/issues/5/comments"); n != 1 {
@@ -207,7 +240,7 @@ func TestLowerEpochAfterHigher(t *testing.T) {
 	r.publish(lower) // the outbox has no order, and this scheduler calls everything current
 	r.settle(s)
 	r.page(higher)
-	if state, reason := r.state(lower, publisher.SurfaceSummary); state != "ended" || reason != publisher.ReasonSuperseded {
+	if state, reason := r.summary(lower); state != "ended" || reason != publisher.ReasonSuperseded {
 		t.Errorf("the lower epoch's comment is %s, %s", state, reason)
 	}
 	both := []publisher.Epoch{r.epoch(target, 5, 4, "bbbb"), r.epoch(target, 5, 3, "bbbb")}
@@ -224,7 +257,7 @@ func TestIncompleteListingIsUnknown(t *testing.T) {
 	r := newRig(t)
 	e := r.epoch(publisher.TargetID(mint()), 5, 1, "bbbb")
 	for range 150 {
-		r.gh.place("5", humanID, "hello")
+		r.gh.place(humanID, "hello")
 	}
 	r.gh.set(func(w http.ResponseWriter, req *http.Request, _ bool) bool {
 		if req.URL.Query().Get("page") != "2" {
@@ -239,7 +272,7 @@ func TestIncompleteListingIsUnknown(t *testing.T) {
 	if n := r.gh.calls("POST /repositories/42/"); n != 0 {
 		t.Errorf("%d posts on an incomplete listing", n)
 	}
-	if state, _ := r.state(e, publisher.SurfaceSummary); state != "pending" {
+	if state, _ := r.summary(e); state != "pending" {
 		t.Errorf("the intent is %s, want pending", state)
 	}
 	r.gh.set(nil)
@@ -253,13 +286,13 @@ func TestMarkerOnTheThirdPageIsFound(t *testing.T) {
 	r := newRig(t)
 	e := r.epoch(publisher.TargetID(mint()), 5, 2, "bbbb")
 	for range 230 {
-		r.gh.place("5", humanID, "hello")
+		r.gh.place(humanID, "hello")
 	}
 	old := e
 	old.At.Epoch = 1 // of a lifecycle whose rows are gone
-	r.gh.place("5", botID, publisher.Work{Epoch: old}.Render(keys, publisher.Ref{Kind: publisher.SurfaceSummary}, publisher.Review{}).Body)
+	r.gh.place(botID, publisher.Work{Epoch: old}.Render(keys, publisher.Ref{Kind: publisher.SurfaceSummary}, publisher.Review{}).Body)
 	for range 80 {
-		r.gh.place("5", humanID, "hello")
+		r.gh.place(humanID, "hello")
 	}
 	r.publish(e)
 	r.settle(r.sender(r.store))
@@ -274,7 +307,7 @@ func TestCommentByAHumanWithOurMarkerIsNotAdopted(t *testing.T) {
 	r := newRig(t)
 	e := r.epoch(publisher.TargetID(mint()), 5, 1, "bbbb")
 	body := publisher.Work{Epoch: e}.Render(keys, publisher.Ref{Kind: publisher.SurfaceSummary}, publisher.Review{}).Body
-	id := r.gh.place("5", humanID, body)
+	id := r.gh.place(humanID, body)
 	r.publish(e)
 	r.settle(r.sender(r.store))
 	r.page(e)
@@ -366,7 +399,7 @@ func TestTakeBack(t *testing.T) {
 	bare.Kind = publisher.KindSuperseded
 	r.publish(bare)
 	r.settle(s)
-	if state, reason := r.state(bare, publisher.SurfaceSummary); state != "ended" || reason != publisher.ReasonNothing {
+	if state, reason := r.summary(bare); state != "ended" || reason != publisher.ReasonNothing {
 		t.Errorf("with nothing on the page the intent is %s, %s", state, reason)
 	}
 	over := r.epoch(publisher.TargetID(mint()), 8, 1, "ffff")
@@ -400,7 +433,7 @@ func TestCommentDeletedByAPerson(t *testing.T) {
 	again.At.Epoch = 2
 	r.publish(again)
 	r.settle(s)
-	if state, reason := r.state(again, publisher.SurfaceSummary); len(r.gh.ours("5")) != 0 || state != "ended" || reason != publisher.ReasonDeleted {
+	if state, reason := r.summary(again); len(r.gh.ours("5")) != 0 || state != "ended" || reason != publisher.ReasonDeleted {
 		t.Fatalf("the same run: %s, %s, %d comments", state, reason, len(r.gh.ours("5")))
 	}
 	newer := r.epoch(target, 5, 3, "cccc")
@@ -411,7 +444,7 @@ func TestCommentDeletedByAPerson(t *testing.T) {
 	newest := r.epoch(target, 5, 4, "dddd")
 	r.publish(newest)
 	r.settle(s)
-	if _, reason := r.state(newest, publisher.SurfaceSummary); len(r.gh.ours("5")) != 0 || reason != publisher.ReasonDeleted {
+	if _, reason := r.summary(newest); len(r.gh.ours("5")) != 0 || reason != publisher.ReasonDeleted {
 		t.Errorf("deleted a second time: %s, %d comments", reason, len(r.gh.ours("5")))
 	}
 }
@@ -483,7 +516,7 @@ func TestRefusedCommentIsSaidOnTheCheckRun(t *testing.T) {
 	})
 	r.publish(e)
 	r.settle(r.sender(r.store))
-	if state, reason := r.state(e, publisher.SurfaceSummary); state != "ended" || reason != "refused_forbidden" {
+	if state, reason := r.summary(e); state != "ended" || reason != "refused_forbidden" {
 		t.Errorf("the comment's intent is %s, %s", state, reason)
 	}
 	checks := r.gh.checkRuns()
