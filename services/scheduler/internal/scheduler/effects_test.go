@@ -28,11 +28,11 @@ func TestKeysNameTheCause(t *testing.T) {
 // outbox would take it for the ring it has already sent.
 func TestAnEndRingsAnew(t *testing.T) {
 	t.Parallel()
-	s := newScene(t).webhook(open1)
+	s := newScene(t).webhook(open1).claims().after(10 * time.Second).request(scheduler.Request{ID: "r"})
 	first := s.last.Rings[0]
-	s.claims().after(10 * time.Second)
-	if err := s.releases(scheduler.ReleaseShuttingDown, 0); err != nil {
-		t.Fatal(err)
+	s.after(time.Second)
+	if res := s.resolves(open1); res.Refused == nil {
+		t.Fatalf("resolved %+v, want a stale claim", res)
 	}
 	if again := s.last.Rings[0]; again.Key() == first.Key() || !again.At.Equal(s.now) {
 		t.Errorf("rings %+v after %+v", again, first)
