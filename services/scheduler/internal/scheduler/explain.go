@@ -26,6 +26,7 @@ func describe(t Target) string {
 		return fmt.Sprintf("Not reviewed: head %s was refused, %s (epoch %d, %s)", short(t.Page.Head), t.Page.Reason, t.Epoch, delivery(t.Page.Delivery))
 	case PageOverBudget:
 		return fmt.Sprintf("Not reviewed: no budget for head %s, %s (epoch %d, %s)", short(t.Page.Head), t.Page.Reason, t.Epoch, delivery(t.Page.Delivery))
+	case PageNone:
 	}
 	switch {
 	case t.Read.At.IsZero():
@@ -42,6 +43,7 @@ func delivery(d Delivery) string {
 		return "delivered"
 	case DeliveryEnded:
 		return "not delivered"
+	case DeliveryNone, DeliveryPending:
 	}
 	return "on its way"
 }
