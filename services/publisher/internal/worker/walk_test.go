@@ -250,4 +250,3 @@ func TestLowerEpochAfterHigher(t *testing.T) {
 		t.Errorf("%d edits, want the highest epoch's alone", n)
 	}
 }
-
