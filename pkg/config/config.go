@@ -49,8 +49,10 @@ func Load[T any](vars map[string]string) (T, error) {
 			problems = append(problems, fmt.Errorf("%s: %w", l.key, err))
 		}
 	}
+	said := make(map[string]bool) // a struct may pass on what its group has said already
 	for _, err := range validate(root, "") {
-		if !about(err, broken) {
+		if text := err.Error(); !about(err, broken) && !said[text] {
+			said[text] = true
 			problems = append(problems, err)
 		}
 	}
