@@ -3,14 +3,6 @@ module github.com/fenceline-dev/fenceline/deploy
 go 1.26.0
 
 require (
-	github.com/fenceline-dev/fenceline/migrations v0.0.0
-	github.com/fenceline-dev/fenceline/pkg v0.0.0
-	github.com/fenceline-dev/fenceline/proto v0.0.0
-	github.com/fenceline-dev/fenceline/services/ingest v0.0.0
-	github.com/fenceline-dev/fenceline/services/ledger v0.0.0
-	github.com/fenceline-dev/fenceline/services/publisher v0.0.0
-	github.com/fenceline-dev/fenceline/services/reviewer v0.0.0
-	github.com/fenceline-dev/fenceline/services/scheduler v0.0.0
 	buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go v1.36.12-20260825204119-511051f7f437.1
 	buf.build/go/protovalidate v1.4.0
 	github.com/Shopify/toxiproxy/v2 v2.5.0
@@ -19,6 +11,14 @@ require (
 	github.com/bluekeyes/go-gitdiff v0.9.0
 	github.com/bradleyfalzon/ghinstallation/v2 v2.12.0
 	github.com/caarlos0/env/v11 v11.4.2
+	github.com/fenceline-dev/fenceline/migrations v0.0.0
+	github.com/fenceline-dev/fenceline/pkg v0.0.0
+	github.com/fenceline-dev/fenceline/proto v0.0.0
+	github.com/fenceline-dev/fenceline/services/ingest v0.0.0
+	github.com/fenceline-dev/fenceline/services/ledger v0.0.0
+	github.com/fenceline-dev/fenceline/services/publisher v0.0.0
+	github.com/fenceline-dev/fenceline/services/reviewer v0.0.0
+	github.com/fenceline-dev/fenceline/services/scheduler v0.0.0
 	github.com/google/go-cmp v0.7.0
 	github.com/google/go-github/v66 v66.0.0
 	github.com/google/uuid v1.6.0
@@ -49,6 +49,8 @@ require (
 	google.golang.org/protobuf v1.36.12
 	pgregory.net/rapid v1.3.0
 )
+
+require golang.org/x/sys v0.50.0 // indirect
 
 replace (
 	github.com/fenceline-dev/fenceline/migrations => ../migrations

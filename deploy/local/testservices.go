@@ -55,11 +55,11 @@ func WithServices(ctx context.Context, opts TestServices, command ...string) (er
 		env = append(env, envTestPostgres+"="+cluster.DSN("postgres"))
 	}
 	if os.Getenv(envTestRedis) == "" {
-		redis, startErr := startTestRedis(ctx, dir)
+		redis, startErr := startRedis(ctx, dir, 0)
 		if startErr != nil {
 			return fmt.Errorf("with-services: start redis: %w", startErr)
 		}
-		defer redis.stop()
+		defer func() { err = errors.Join(err, redis.stop()) }()
 		env = append(env, envTestRedis+"="+redis.addr)
 	}
 	return run(ctx, opts, env, command)

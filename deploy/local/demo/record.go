@@ -1,0 +1,194 @@
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fenceline-dev/fenceline/deploy/githubsim/control"
+	"github.com/fenceline-dev/fenceline/deploy/local/spans"
+)
+
+// recordVersion changes when a field of the record changes its meaning or goes away.
+const recordVersion = 1
+
+// Record is what happened, for scripts: docs/demo-json.md says what is in it.
+type Record struct {
+	Version       int              `json:"version"`
+	StartedAt     time.Time        `json:"started_at"`
+	QuietMillis   float64          `json:"quiet_ms"`
+	DeliveryID    string           `json:"delivery_id"`
+	Tenant        string           `json:"tenant"`
+	TargetID      string           `json:"target_id"`
+	Generation    int64            `json:"generation"`
+	Epoch         int64            `json:"epoch"`
+	TraceID       string           `json:"trace_id"`
+	Repository    Repository       `json:"repository"`
+	PullRequest   control.Pull     `json:"pull_request"`
+	Webhook       Webhook          `json:"webhook"`
+	Delivery      map[string]any   `json:"delivery"`
+	Target        map[string]any   `json:"target"`
+	Answer        string           `json:"answer"`
+	Runs          []map[string]any `json:"runs"`
+	Attempts      []map[string]any `json:"attempts"`
+	Findings      []map[string]any `json:"findings"`
+	Omissions     []map[string]any `json:"omissions"`
+	FenceVerdicts []FenceVerdict   `json:"fence_verdicts"`
+	Decisions     []map[string]any `json:"decisions"`
+	Intents       []map[string]any `json:"intents"`
+	Comments      []Comment        `json:"comments"`
+	CheckRuns     []CheckRun       `json:"check_runs"`
+	Ledger        Ledger           `json:"ledger"`
+	Requests      []Request        `json:"github_requests"`
+	Steps         []Step           `json:"steps"`
+	Cost          *Cost            `json:"cost"`
+	Spans         []spans.Span     `json:"spans"`
+}
+
+// Repository is what was reviewed, as the simulated GitHub knows it.
+type Repository struct {
+	ID       int64  `json:"id"`
+	FullName string `json:"full_name"`
+	From     string `json:"from"` // path of the local repository; empty: the made one
+}
+
+// Webhook is how the delivery was answered.
+type Webhook struct {
+	Event      string  `json:"event"`
+	Action     string  `json:"action"`
+	StatusCode int     `json:"status_code"`
+	Millis     float64 `json:"ms"`
+	Response   string  `json:"response"`
+}
+
+// FenceVerdict is what a fence said of one write.
+type FenceVerdict struct {
+	At      time.Time `json:"at"`
+	Service string    `json:"service"`
+	Span    string    `json:"span"`
+	SpanID  string    `json:"span_id"`
+	Reason  string    `json:"reason"` // HELD, or why not
+	Held    bool      `json:"held"`
+}
+
+// Comment is one comment on the pull request.
+type Comment struct {
+	ID        int64     `json:"id"`
+	URL       string    `json:"url"`
+	Author    string    `json:"author"`
+	Body      string    `json:"body"`
+	Versions  int       `json:"versions"` // bodies it has had
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+	Deleted   bool      `json:"deleted"`
+}
+
+// CheckRun is one check run on the head.
+type CheckRun struct {
+	ID         int64  `json:"id"`
+	URL        string `json:"url"`
+	Name       string `json:"name"`
+	HeadSHA    string `json:"head_sha"`
+	ExternalID string `json:"external_id"`
+	DetailsURL string `json:"details_url"`
+	Status     string `json:"status"`
+	Conclusion string `json:"conclusion"`
+	Title      string `json:"title"`
+	Summary    string `json:"summary"`
+	Text       string `json:"text"`
+	Updates    int    `json:"updates"`
+}
+
+// Ledger is the tenant's statement. Amounts are micro-units.
+type Ledger struct {
+	Granted   int64            `json:"granted"`
+	Available int64            `json:"available"`
+	Reserved  int64            `json:"reserved"`
+	Spent     int64            `json:"spent"`
+	Transfers []map[string]any `json:"transfers"` // by sequence
+	Receipts  []map[string]any `json:"receipts"`
+}
+
+// Request is one request that GitHub saw.
+type Request struct {
+	At     time.Time `json:"at"`
+	Method string    `json:"method"`
+	Path   string    `json:"path"`
+	Class  string    `json:"class"`
+	Status int       `json:"status"`
+	Millis float64   `json:"ms"`
+}
+
+// record tells all that the walk knows.
+func (w *walk) record(o Options, trace []spans.Span, cost *Cost) Record {
+	t := w.page.GetTarget()
+	r := Record{
+		Version: recordVersion, StartedAt: w.began.UTC(), QuietMillis: millis(w.quiet), DeliveryID: w.hook.GUID,
+		Tenant: w.delivery.GetTenant(), TargetID: t.GetTargetId(), Generation: t.GetGeneration(), Epoch: t.GetEpoch(), TraceID: w.delivery.GetTraceId(),
+		Repository: Repository{ID: w.repo.ID, FullName: w.repo.FullName, From: o.Repo}, PullRequest: w.pull, Webhook: webhookOf(w.hook),
+		Delivery: plain(w.delivery), Target: plain(t), Answer: w.page.GetAnswer(), Runs: []map[string]any{}, Attempts: plains(w.attempts),
+		Findings: plains(w.findings), Omissions: plains(w.omitted), FenceVerdicts: verdicts(trace), Decisions: plains(w.page.GetDecisions()),
+		Intents: plains(w.intents), Comments: []Comment{}, CheckRuns: []CheckRun{}, Requests: []Request{}, Steps: w.steps, Cost: cost, Spans: trace,
+		Ledger: Ledger{
+			Granted: w.balance.GetGranted().GetMicros(), Available: w.balance.GetAvailable().GetMicros(),
+			Reserved: w.balance.GetReserved().GetMicros(), Spent: w.balance.GetSpent().GetMicros(),
+			Transfers: plains(w.moved), Receipts: plains(w.receipts),
+		},
+	}
+	if w.run != nil {
+		r.Runs = append(r.Runs, plain(w.run))
+	}
+	for _, c := range w.comments {
+		r.Comments = append(r.Comments, Comment{
+			ID: c.ID, URL: c.HTMLURL, Author: c.Author.Login, Body: c.Body, Versions: len(c.History), CreatedAt: c.CreatedAt, UpdatedAt: c.UpdatedAt,
+			Deleted: c.DeletedAt != nil,
+		})
+	}
+	for _, c := range w.checks {
+		r.CheckRuns = append(r.CheckRuns, CheckRun{
+			ID: c.ID, URL: c.HTMLURL, Name: c.Name, HeadSHA: c.HeadSHA, ExternalID: c.ExternalID, DetailsURL: c.DetailsURL, Status: c.Status,
+			Conclusion: c.Conclusion, Title: c.Title, Summary: c.Summary, Text: c.Text, Updates: c.Updates,
+		})
+	}
+	for _, q := range w.requests {
+		r.Requests = append(r.Requests, Request{At: q.At, Method: q.Method, Path: q.Path, Class: q.Class, Status: q.Status, Millis: millis(time.Duration(q.Duration))})
+	}
+	return r
+}
+
+func webhookOf(d control.Delivery) Webhook {
+	w := Webhook{Event: d.Event, Action: d.Action}
+	if n := len(d.Attempts); n > 0 {
+		a := d.Attempts[n-1]
+		w.StatusCode, w.Millis, w.Response = a.StatusCode, millis(time.Duration(a.Duration)), a.Response
+	}
+	return w
+}
+
+// verdicts are the fences' words in a trace, in order.
+func verdicts(trace []spans.Span) []FenceVerdict {
+	list := []FenceVerdict{}
+	for _, s := range trace {
+		for _, e := range s.Events {
+			if reason, ok := e.Attributes["fenceline.fence.reason"].(string); ok {
+				held, _ := e.Attributes["fenceline.fence.held"].(bool)
+				list = append(list, FenceVerdict{At: e.At, Service: s.Service, Span: s.Name, SpanID: s.SpanID, Reason: reason, Held: held})
+			}
+		}
+	}
+	return list
+}
+
+// write saves the record; a file that is there is replaced whole.
+func (r Record) write(path string) error {
+	out, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode what happened: %w", err)
+	}
+	if err := os.WriteFile(path, append(out, '\n'), 0o644); err != nil { //nolint:gosec // for scripts of anybody
+		return fmt.Errorf("write what happened: %w", err)
+	}
+	return nil
+}
+

@@ -1,0 +1,166 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fenceline-dev/fenceline/deploy/githubsim/control"
+	"github.com/fenceline-dev/fenceline/deploy/local/spans"
+	"github.com/fenceline-dev/fenceline/deploy/local/view"
+	ledgerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/ledger/v1"
+	schedulerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1"
+)
+
+// gather reads everything once more, when all is at rest, as far as it is there.
+func (w *walk) gather(ctx context.Context) error {
+	if err := w.look(ctx); err != nil {
+		return fmt.Errorf("explain the target: %w", err)
+	}
+	tenant := w.delivery.GetTenant()
+	if err := w.readIntents(ctx); err != nil {
+		return fmt.Errorf("read the intents: %w", err)
+	}
+	if w.run != nil {
+		res, err := w.from.targets.GetRun(ctx, &schedulerv1.GetRunRequest{Tenant: tenant, RunId: w.run.GetRunId()})
+		if err != nil {
+			return fmt.Errorf("read the run: %w", err)
+		}
+		w.run = res.GetRun()
+	}
+	moved, err := w.from.accounts.ListTransfers(ctx, &ledgerv1.ListTransfersRequest{Tenant: tenant})
+	if err != nil {
+		return fmt.Errorf("read the transfers: %w", err)
+	}
+	w.moved = moved.GetTransfers()
+	slices.SortFunc(w.moved, func(a, b *ledgerv1.Transfer) int { return int(a.GetSequence() - b.GetSequence()) })
+	if w.balance, err = w.from.accounts.GetBalance(ctx, &ledgerv1.GetBalanceRequest{Tenant: tenant}); err != nil && len(w.moved) > 0 {
+		return fmt.Errorf("read the balance: %w", err)
+	}
+	if w.comments, err = w.stack.GitHub().Comments(ctx, w.repo.ID, w.pull.Number); err != nil {
+		return fmt.Errorf("read the comments: %w", err)
+	}
+	if w.checks, err = w.stack.GitHub().CheckRuns(ctx, w.repo.ID, ""); err != nil {
+		return fmt.Errorf("read the check runs: %w", err)
+	}
+	if w.requests, err = w.stack.GitHub().Requests(ctx, control.RequestFilter{}); err != nil {
+		return fmt.Errorf("read what GitHub was asked: %w", err)
+	}
+	return nil
+}
+
+// showPage shows the pull request's page.
+func (w *walk) showPage() {
+	for _, c := range w.comments {
+		if c.DeletedAt != nil {
+			continue
+		}
+		w.t.Title("The comment, as GitHub shows it")
+		w.t.Line("  %s commented · %s", w.t.Bold(view.Clean(c.Author.Login)), w.t.Dim(c.HTMLURL))
+		w.t.Line("")
+		w.t.Markdown(c.Body)
+	}
+	for _, c := range w.checks {
+		w.t.Title("The check run")
+		mark := w.t.Yellow("●")
+		switch c.Conclusion {
+		case "success":
+			mark = w.t.Green("✓")
+		case "failure":
+			mark = w.t.Red("✗")
+		case "neutral":
+			mark = w.t.Dim("■")
+		}
+		w.t.Line("  %s %s  %s on %s  %s", mark, w.t.Bold(view.Clean(c.Name)), strings.TrimSpace(c.Status+" "+c.Conclusion), c.HeadSHA, w.t.Dim(c.HTMLURL))
+		w.t.Line("    %s", view.Clean(c.Title))
+		w.t.Line("    details: %s · run %s", c.DetailsURL, c.ExternalID)
+	}
+}
+
+// showLedger shows the tenant's statement.
+func (w *walk) showLedger() {
+	w.t.Title("The ledger's statement of tenant " + w.delivery.GetTenant())
+	accounts := map[string]bool{}
+	for _, t := range w.moved {
+		for _, p := range t.GetPostings() {
+			accounts[p.GetAccount()] = true
+		}
+	}
+	names := slices.Sorted(maps.Keys(accounts))
+	header := append([]string{"#", "transfer", "attempt"}, names...)
+	var rows [][]string
+	var right []int
+	for i := range names {
+		right = append(right, i+3)
+	}
+	for _, t := range w.moved {
+		row := []string{fmt.Sprint(t.GetSequence()), t.GetKind(), shortID(t.GetAttemptId())}
+		for _, name := range names {
+			row = append(row, posting(t, name))
+		}
+		rows = append(rows, row)
+	}
+	w.t.Table(header, rows, right...)
+	b := w.balance
+	w.t.Line("  balance: %s available, %s reserved, %s spent of %s granted", money(b.GetAvailable()), money(b.GetReserved()), money(b.GetSpent()), money(b.GetGranted()))
+	for _, r := range w.receipts {
+		for _, end := range r.GetEnds() {
+			w.t.Line("  receipt of run %s: %s by epoch %d, total %s", r.GetRunId(), end.GetOutcome(), end.GetEpoch(), money(r.GetTotal()))
+		}
+		for _, l := range r.GetLines() {
+			w.t.Line("    attempt %s: %s, %s reserved, %s settled, %s", shortID(l.GetAttemptId()), l.GetState(), money(l.GetReserved()), money(l.GetSettled()), l.GetOutcome())
+		}
+	}
+}
+
+// posting is what a transfer did to an account, empty where it is not touched.
+func posting(t *ledgerv1.Transfer, account string) string {
+	for _, p := range t.GetPostings() {
+		if p.GetAccount() == account {
+			text := posted(t, account)
+			if !strings.HasPrefix(text, "-") {
+				text = "+" + text
+			}
+			return text
+		}
+	}
+	return ""
+}
+
+// shortID is enough of a UUID to tell rows of one screen apart: its random end.
+func shortID(id string) string { return "…" + id[max(0, len(id)-12):] }
+
+// showDecisions answers why.
+func (w *walk) showDecisions() {
+	w.t.Title("Why: the decisions on target " + w.page.GetTarget().GetTargetId())
+	w.t.Line("  %s", view.Clean(w.page.GetAnswer()))
+	w.t.Line("")
+	var rows [][]string
+	for _, d := range w.page.GetDecisions() {
+		rows = append(rows, []string{
+			fmt.Sprintf("%+.3f s", d.GetAt().AsTime().Sub(w.began).Seconds()), d.GetKind(), view.Clean(d.GetReason()),
+			fmt.Sprint(d.GetGeneration()), fmt.Sprint(d.GetEpoch()), view.Clean(d.GetDetail()),
+		})
+	}
+	w.t.Table([]string{"when", "decision", "reason", "generation", "epoch", "in words"}, rows, 0, 3, 4)
+}
+
+// showTrace draws the one trace.
+func (w *walk) showTrace(trace []spans.Span) {
+	w.t.Title("The one trace, " + w.delivery.GetTraceId())
+	services, from, to := map[string]bool{}, time.Time{}, time.Time{}
+	for i, s := range trace {
+		services[s.Service] = true
+		if i == 0 {
+			from = s.Start
+		}
+		if s.End.After(to) {
+			to = s.End
+		}
+	}
+	w.t.Line("  %d spans of %d services in %s; a call and its answering half share a row\n", len(trace), len(services), view.Took(to.Sub(from)))
+	w.t.Waterfall(trace)
+}

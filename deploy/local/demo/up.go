@@ -1,0 +1,168 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/fenceline-dev/fenceline/deploy/local"
+	"github.com/fenceline-dev/fenceline/deploy/local/view"
+	"github.com/fenceline-dev/fenceline/pkg/obs"
+)
+
+// Up runs the stack until ctx ends, with one reviewed pull request in it, and says how to ask it things.
+func Up(ctx context.Context, o Options) error {
+	t, cfg := o.Terminal, o.Stack
+	t.Title("Fenceline, the whole stack")
+	cfg.Env = settings(o)
+	cfg.Progress = func(what string) { t.Line("  %s %s", t.Green("up"), what); t.Waiting("  … starting") }
+	t.Waiting("  … starting PostgreSQL")
+	stack, err := local.Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	failed := run(ctx, o, stack)
+	t.Waiting("stopping")
+	if err := stack.Stop(); err != nil {
+		return err
+	}
+	t.Line("Stopped; nothing is left running.")
+	return failed
+}
+
+func run(ctx context.Context, o Options, stack *local.Stack) error {
+	t := o.Terminal
+	w, err := settle(ctx, o, stack)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return logged(fmt.Errorf("review the sample pull request: %w", err), stack.Log)
+	}
+	addresses(t, stack)
+	hints(o, w)
+	t.Line("\nRunning. Ctrl-C stops everything. The database begins anew with every start, as the simulated GitHub does.")
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-stack.Failed():
+		return logged(err, stack.Log)
+	}
+}
+
+// settle has the sample pull request reviewed, so that what is asked about is there.
+func settle(ctx context.Context, o Options, stack *local.Stack) (*walk, error) {
+	from, err := connect(stack.At)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = from.close() }()
+	w := &walk{t: o.Terminal, stack: stack, from: from, quiet: o.Quiet}
+	o.Terminal.Title("A sample review, so that there is something to ask about")
+	what, err := choose(ctx, Options{})
+	if err != nil {
+		return nil, err
+	}
+	quiet := obs.Quiet(ctx)
+	if err := w.through(quiet, what); err != nil {
+		return nil, err
+	}
+	return w, w.gather(quiet)
+}
+
+func addresses(t *view.Terminal, stack *local.Stack) {
+	t.Title("Where everything listens")
+	rows := [][]string{{"ingest", "webhook (HTTP)", "http://" + stack.At.Webhook + "/webhook"}}
+	for _, s := range []string{"ingest", "scheduler", "reviewer", "ledger", "publisher"} {
+		rows = append(rows, []string{s, "gRPC, plain text", stack.At.GRPC[s]},
+			[]string{s, "health, metrics, pprof", "http://" + stack.At.Debug[s] + "/readyz /metrics /debug/pprof/"})
+	}
+	rows = append(rows,
+		[]string{"GitHub simulator", "REST API", "http://" + stack.At.GitHub},
+		[]string{"GitHub simulator", "control API", "http://" + stack.At.Control},
+		[]string{"Redis", "doorbell", stack.At.Redis},
+		[]string{"PostgreSQL", "database fenceline", stack.At.Postgres},
+		[]string{"log of the five", "JSON lines", stack.Log})
+	t.Table([]string{"what", "speaks", "where"}, rows)
+}
+
+// hints are lines to paste.
+func hints(o Options, w *walk) {
+	t, at, tenant := o.Terminal, w.stack.At, w.delivery.GetTenant()
+	grpcurl, note := findGrpcurl()
+	t.Title("Ask the services" + note)
+	call := func(service, body, method string) {
+		t.Line("  %s -plaintext -d '%s' %s %s", grpcurl, body, at.GRPC[service], t.Bold(method))
+	}
+	call("ingest", fmt.Sprintf(`{"tenant":%q}`, tenant), "fenceline.ingest.v1.DeliveryService/ListDeliveries")
+	call("ingest", fmt.Sprintf(`{"tenant":%q}`, tenant), "fenceline.ingest.v1.IntegrationService/ListProjects")
+	call("scheduler", fmt.Sprintf(`{"query":%q}`, w.pull.HTMLURL), "fenceline.scheduler.v1.TargetService/ExplainTarget")
+	call("scheduler", fmt.Sprintf(`{"tenant":%q,"target_id":%q}`, tenant, w.page.GetTarget().GetTargetId()), "fenceline.scheduler.v1.TargetService/ListRuns")
+	call("reviewer", fmt.Sprintf(`{"tenant":%q,"run_id":%q}`, tenant, w.run.GetRunId()), "fenceline.reviewer.v1.ReviewerService/ListAttempts")
+	call("reviewer", fmt.Sprintf(`{"tenant":%q,"attempt_id":%q}`, tenant, w.run.GetAttemptId()), "fenceline.reviewer.v1.ReviewerService/ListFindings")
+	call("ledger", fmt.Sprintf(`{"tenant":%q}`, tenant), "fenceline.ledger.v1.AccountService/ListTransfers")
+	call("ledger", fmt.Sprintf(`{"tenant":%q}`, tenant), "fenceline.ledger.v1.AccountService/GetBalance")
+	call("publisher", fmt.Sprintf(`{"tenant":%q}`, tenant), "fenceline.publisher.v1.IntentService/ListIntents")
+	call("publisher", `{}`, "fenceline.outbox.v1.OutboxService/GetStats")
+	t.Line("  %s -plaintext %s list", grpcurl, at.GRPC["scheduler"])
+
+	t.Title("Play the people on the simulated GitHub")
+	repo := fmt.Sprintf("http://%s/repositories/%d", at.Control, w.repo.ID)
+	curl := func(what, path, body string) {
+		t.Line("  %s", t.Dim("# "+what))
+		t.Line("  curl -sS %s -d '%s'", path, body)
+	}
+	curl("push to the pull request's branch: reviewed again after "+o.Quiet.String()+" of quiet", repo+"/push",
+		`{"branch":"checkout","commits":[{"branch":"checkout","files":{"notes.json":"{\"open\": ]\n"}}]}`)
+	curl("a branch of one's own, and a pull request of it", repo+"/push", `{"branch":"mine","commits":[{"branch":"mine","files":{"b.json":"{\"a\": 1,}\n"}}]}`)
+	curl("", repo+"/pulls", `{"title":"My change","head":"mine","base":"main"}`)
+	curl("close it", fmt.Sprintf("%s/pulls/%d/act", repo, w.pull.Number+1), `{"action":"close"}`)
+	curl("the next comment is stored, and its answer lost", "http://"+at.Control+"/faults", `{"class":"comments.create","times":1,"lose":"close"}`)
+	t.Line("  %s", t.Dim("# what really stands on the page"))
+	t.Line("  curl -sS 'http://%s/truth/comments?repository=%d&number=%d'", at.Control, w.repo.ID, w.pull.Number)
+
+	t.Title("Why was it (not) reviewed?")
+	scheduler := ""
+	if at.GRPC["scheduler"] != local.FixedScheduler() {
+		scheduler = " --scheduler " + at.GRPC["scheduler"]
+	}
+	t.Line("  %s explain%s %s", self(), scheduler, w.pull.HTMLURL)
+}
+
+// findGrpcurl is how grpcurl is called from here, with a note where it is not there.
+func findGrpcurl() (path, note string) {
+	if exe, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(exe), "grpcurl")
+		if _, err := os.Stat(beside); err == nil {
+			return relative(beside), ""
+		}
+	}
+	if _, err := exec.LookPath("grpcurl"); err == nil {
+		return "grpcurl", ""
+	}
+	return ".bin/grpcurl", " (make setup gets grpcurl)"
+}
+
+func self() string {
+	exe, err := os.Executable()
+	if err != nil {
+		return "fenceline"
+	}
+	return relative(exe)
+}
+
+// relative is a path from the current folder where that is shorter.
+func relative(path string) string {
+	wd, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	rel, err := filepath.Rel(wd, path)
+	if err != nil || len(rel) > len(path) {
+		return path
+	}
+	return rel
+}
+

@@ -1,0 +1,89 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	ingest "github.com/fenceline-dev/fenceline/services/ingest/app"
+	ledger "github.com/fenceline-dev/fenceline/services/ledger/app"
+	publisher "github.com/fenceline-dev/fenceline/services/publisher/app"
+	reviewer "github.com/fenceline-dev/fenceline/services/reviewer/app"
+	scheduler "github.com/fenceline-dev/fenceline/services/scheduler/app"
+)
+
+// runs is the door of each service.
+var runs = map[string]func(ctx context.Context, env map[string]string, stderr io.Writer) error{
+	"ingest":    ingest.Run,
+	"scheduler": scheduler.Run,
+	"reviewer":  reviewer.Run,
+	"ledger":    ledger.Run,
+	"publisher": publisher.Run,
+}
+
+// RunService runs one of the five until ctx ends.
+func RunService(ctx context.Context, name string, env map[string]string, stderr io.Writer) error {
+	run, ok := runs[name]
+	if !ok {
+		return fmt.Errorf("%q is none of the services %q", name, Services)
+	}
+	return run(ctx, env, stderr)
+}
+
+// service is one of the five as it runs: inside this process, or as a child.
+type service struct {
+	name    string
+	process *process // nil inside this process
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when it has ended
+	err     error         // of a service inside; read it after done
+}
+
+// startInside runs a service in this process: the same code behind the same door.
+func startInside(ctx context.Context, name string, env map[string]string, log io.Writer) (*service, error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // stop ends it, in its turn
+	s := &service{name: name, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		s.err = RunService(ctx, name, env, log)
+	}()
+	return s, nil
+}
+
+// startChild runs a service as a process of its own, by a command that takes its name.
+func startChild(command []string) func(ctx context.Context, name string, env map[string]string, log io.Writer) (*service, error) {
+	return func(_ context.Context, name string, env map[string]string, log io.Writer) (*service, error) {
+		p, err := startProcess(name, log, environ(env), command[0], append(slices.Clone(command[1:]), name)...)
+		if err != nil {
+			return nil, err
+		}
+		return &service{name: name, process: p, done: p.exited}, nil
+	}
+}
+
+// stop ends the service and waits for it.
+func (s *service) stop() error {
+	if s.process != nil {
+		return s.process.stop()
+	}
+	s.cancel()
+	<-s.done
+	if s.err != nil && !errors.Is(s.err, context.Canceled) {
+		return fmt.Errorf("stop %s: %w", s.name, s.err)
+	}
+	return nil
+}
+
+// failure says why a service ended that nobody stopped.
+func (s *service) failure() error {
+	err := s.err
+	if s.process != nil {
+		err = s.process.err
+	}
+	if err == nil {
+		return fmt.Errorf("%s ended by itself", s.name)
+	}
+	return fmt.Errorf("%s ended: %w", s.name, err)
+}
