@@ -327,6 +327,9 @@ func TestEveryServiceKilledInTurn(t *testing.T) {
 	w.up()
 	w.repository()
 	opened := w.open(control.Send)
+	if d, err := w.ctl.WaitDelivery(t.Context(), opened.Deliveries[0].GUID, 1); err != nil || !d.Answered() {
+		t.Fatalf("the delivery was not taken: %+v, %v", d, err)
+	}
 	for _, s := range services {
 		w.crash(s)
 		w.up(s)

@@ -39,6 +39,7 @@ type world struct {
 	env     map[string]map[string]string // per service: what a test changes
 	spans   *spans.Receiver
 	webhook string
+	owner   control.Account
 	repo    control.Repository
 }
 
@@ -81,7 +82,7 @@ func (w *world) settings(service string) map[string]string {
 		p + "DSN": w.db.DSN(service), p + "PG_ALLOW_UNSAFE": "true", p + "PG_MAX_CONNS": "6",
 		p + "LISTEN": "127.0.0.1:0", p + "PLAINTEXT": "true", p + "DEBUG_LISTEN": "127.0.0.1:0",
 		"OTEL_EXPORTER_OTLP_ENDPOINT": w.spans.Endpoint(), "TRACE_EXPORT_DELAY": "100ms",
-		p + "OUTBOX_POLL": "500ms", p + "OUTBOX_BACKOFF_MIN": "100ms", p + "OUTBOX_PAUSE_MAX": "500ms", p + "OUTBOX_LEASE": "2s",
+		p + "OUTBOX_POLL": "500ms", p + "OUTBOX_BACKOFF_MIN": "100ms", p + "OUTBOX_PAUSE_MAX": "500ms", p + "OUTBOX_SEND_TIMEOUT": "3s", p + "OUTBOX_LEASE": "5s",
 	}
 	switch service {
 	case "ingest":
@@ -99,7 +100,7 @@ func (w *world) settings(service string) map[string]string {
 	case "reviewer":
 		maps.Copy(env, map[string]string{
 			"REVIEWER_SCHEDULER_ADDR": w.proxies["scheduler"].addr, "REVIEWER_LEDGER_ADDR": w.proxies["ledger"].addr,
-			"REVIEWER_REDIS_ADDR": w.redis, "REVIEWER_DOORBELL_STREAM": w.db.Name, "REVIEWER_SCAN": "1s", "REVIEWER_REAP": "1s",
+			"REVIEWER_REDIS_ADDR": w.redis, "REVIEWER_DOORBELL_STREAM": w.db.Name, "REVIEWER_SCAN": "1s", "REVIEWER_REAP_EVERY": "1s", "REVIEWER_REAP_MARGIN": "1s",
 		})
 		w.github(env, p, info)
 	case "publisher":
@@ -187,6 +188,11 @@ func (w *world) intents() publisherv1.IntentServiceClient {
 func (w *world) repository() control.Repository {
 	w.Helper()
 	ctx := w.Context()
+	owner, err := w.ctl.CreateAccount(ctx, control.Account{Login: "acme", Type: "Organization"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.owner = owner
 	repo, err := w.ctl.CreateRepository(ctx, control.NewRepository{
 		Owner: "acme", Name: "widgets", Commits: []control.Commit{{Branch: "main", Message: "start", Files: map[string]string{"README.md": "# Widgets\n"}}},
 	})
