@@ -47,6 +47,9 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	if err := db.CheckSchema(ctx, service, want); err != nil {
 		return err
 	}
+	if err := db.Observe(p.Meter); err != nil {
+		return err
+	}
 	p.Ready("database", db.Ping)
 
 	scheduler, err := rpc.Dial(rpc.ClientConfig{Target: cfg.Scheduler, Plaintext: cfg.RPC.Plaintext},

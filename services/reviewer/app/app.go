@@ -102,6 +102,9 @@ func open(ctx context.Context, cfg Config, p *boot.Process) (*pg.DB, error) {
 	if err := db.CheckSchema(ctx, service, want); err != nil {
 		return nil, err
 	}
+	if err := db.Observe(p.Meter); err != nil {
+		return nil, err
+	}
 	p.Ready("database", db.Ping)
 	return db, nil
 }

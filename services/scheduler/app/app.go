@@ -51,6 +51,9 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	if err := db.CheckSchema(ctx, service, want); err != nil {
 		return err
 	}
+	if err := db.Observe(p.Meter); err != nil {
+		return err
+	}
 	p.Ready("database", db.Ping)
 
 	peers := map[string]grpc.ClientConnInterface{}
