@@ -17,6 +17,11 @@ type Decision struct {
 	Reason string
 }
 
+// Foreign reports whether a delivery was ignored because it names what belongs to somebody else.
+func (d Decision) Foreign() bool {
+	return d.Reason == "installation_mismatch" || d.Reason == "project_of_another_tenant"
+}
+
 // Activity reports whether the decision tells the scheduler that a pull request may have changed.
 func (d Decision) Activity() bool { return d.Kind == TriggerReview || d.Kind == UpdateTarget }
 

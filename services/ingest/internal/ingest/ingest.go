@@ -42,6 +42,9 @@ var (
 	ErrNotReplayable = errors.New("the delivery named no pull request of an enrolled project, so there is no activity to record again")
 )
 
+// MaxHost is the longest name of a GitHub host that is taken, in bytes.
+const MaxHost = 128
+
 // Source names a delivery: the host, the hook it came from, and GitHub's id of the event. An App hook
 // and a repository hook share that id for one event, with different bodies.
 type Source struct {

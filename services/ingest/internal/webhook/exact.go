@@ -1,10 +1,12 @@
 package webhook
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -14,6 +16,9 @@ const maxDepth = 64
 
 // errJSON is answered with 400.
 var errJSON = errors.New("the payload is not the JSON that GitHub sends")
+
+// errCase is an errJSON that is never let pass.
+var errCase = errors.New("a member's name differs from ours by case")
 
 // fields are the members of an object that are read, by their exact names. Others are skipped; one that
 // differs only by case is refused, since another parser would read it as ours, and so is a name that
@@ -52,13 +57,16 @@ func (f fields) member(dec *jsontext.Decoder, name string) error {
 	}
 	for known := range f {
 		if strings.EqualFold(known, name) {
-			return fmt.Errorf("%w: member %q differs from %q by case", errJSON, clip(name), known)
+			return fmt.Errorf("%w: %w: %q and %q", errJSON, errCase, clip(name), known)
 		}
 	}
 	return dec.SkipValue()
 }
 
-// text reads a string; null reads as empty.
+// maxText bounds a string that is read, in characters: the scheduler's contract takes no longer ones.
+const maxText = 255
+
+// text reads a string; null reads as empty. A NUL is refused, since Postgres can't hold one.
 func text(to *string) func(*jsontext.Decoder) error {
 	return func(dec *jsontext.Decoder) error {
 		tok, err := dec.ReadToken()
@@ -67,10 +75,44 @@ func text(to *string) func(*jsontext.Decoder) error {
 		}
 		switch tok.Kind() {
 		case 'n':
+			return nil
 		case '"':
-			*to = tok.String()
 		default:
 			return fmt.Errorf("%w: %s where a string belongs", errJSON, tok.Kind())
+		}
+		s := tok.String()
+		if strings.ContainsRune(s, 0) || utf8.RuneCountInString(s) > maxText {
+			return fmt.Errorf("%w: a string holds a NUL or more than %d characters", errJSON, maxText)
+		}
+		*to = s
+		return nil
+	}
+}
+
+// commit reads the name of a commit, of SHA-1 or SHA-256; null reads as empty.
+func commit(to *string) func(*jsontext.Decoder) error {
+	return func(dec *jsontext.Decoder) error {
+		if err := text(to)(dec); err != nil || *to == "" {
+			return err
+		}
+		if n := len(*to); (n != 40 && n != 64) || strings.Trim(*to, "0123456789abcdef") != "" {
+			return fmt.Errorf("%w: a commit's name is not 40 or 64 lower-case hex digits", errJSON)
+		}
+		return nil
+	}
+}
+
+// lenient reads nothing where a value isn't what read takes. What is no JSON, or comes twice, or differs
+// by case, stays an error.
+func lenient(read func(*jsontext.Decoder) error) func(*jsontext.Decoder) error {
+	return func(dec *jsontext.Decoder) error {
+		raw, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		err = read(jsontext.NewDecoder(bytes.NewReader(raw)))
+		if errors.Is(err, errCase) {
+			return err
 		}
 		return nil
 	}
@@ -113,27 +155,37 @@ func flag(to *bool) func(*jsontext.Decoder) error {
 	}
 }
 
-// moment reads an RFC 3339 string, or the seconds since 1970 that installation payloads hold.
+// moment reads an RFC 3339 string, or the seconds since 1970 that installation payloads hold. A time that
+// no row or message could hold is refused.
 func moment(to *time.Time) func(*jsontext.Decoder) error {
 	return func(dec *jsontext.Decoder) error {
+		var t time.Time
 		if dec.PeekKind() == '0' {
 			var seconds int64
-			err := number(&seconds)(dec)
-			*to = time.Unix(seconds, 0).UTC()
-			return err
+			if err := number(&seconds)(dec); err != nil {
+				return err
+			}
+			t = time.Unix(seconds, 0)
+		} else {
+			var s string
+			if err := text(&s)(dec); err != nil || s == "" {
+				return err
+			}
+			var err error
+			if t, err = time.Parse(time.RFC3339, s); err != nil {
+				return fmt.Errorf("%w: a time is not RFC 3339", errJSON)
+			}
 		}
-		var s string
-		if err := text(&s)(dec); err != nil || s == "" {
-			return err
-		}
-		t, err := time.Parse(time.RFC3339, s)
-		if err != nil {
-			return fmt.Errorf("%w: a time is not RFC 3339", errJSON)
+		if t.Unix() < 0 || t.Unix() > lastSecond {
+			return fmt.Errorf("%w: a time is before 1970 or after 9999", errJSON)
 		}
 		*to = t.UTC()
 		return nil
 	}
 }
+
+// lastSecond is the last one of the year 9999.
+const lastSecond = 253_402_300_799
 
 // present reads nothing but that a member is there and not null.
 func present(to *bool) func(*jsontext.Decoder) error {

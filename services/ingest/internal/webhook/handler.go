@@ -6,10 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"mime"
 	"net/http"
-	"slices"
 	"strconv"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/semaphore"
@@ -27,7 +26,7 @@ type Receiver interface {
 // Config is what the endpoint is told.
 type Config struct {
 	Secrets []config.Secret // every active one
-	Hosts   []string        // configured GitHub hosts; the first is meant where no header names one
+	Hosts   []string        // configured GitHub hosts, lower-case; the first is meant where no header names one
 	MaxBody int64           // bytes; GitHub's own cap is 26,214,400
 	Held    int64           // bytes of bodies held at once, over all requests
 }
@@ -58,80 +57,44 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, span := h.tracer.Start(r.Context(), obs.SpanWebhook, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindServer),
 		trace.WithLinks(obs.Link(r.Header.Get("traceparent"))),
 		trace.WithAttributes(obs.DeliveryID(clip(r.Header.Get("X-GitHub-Delivery")))))
-	answer, err := h.receive(ctx, w, r)
+	req, answer, err := h.receive(ctx, w, r)
 	obs.End(span, err)
-	h.answer(ctx, w, answer, err)
+	h.answer(ctx, w, req, answer, err)
 }
 
-func (h *Handler) receive(ctx context.Context, w http.ResponseWriter, r *http.Request) (ingest.Answer, error) {
+func (h *Handler) receive(ctx context.Context, w http.ResponseWriter, r *http.Request) (request, ingest.Answer, error) {
 	req, err := h.headers(r)
 	if err != nil {
-		return ingest.Answer{}, err
+		return req, ingest.Answer{}, err
 	}
 	body, release, err := h.bodies.read(ctx, http.MaxBytesReader(w, r.Body, h.cfg.MaxBody), r.ContentLength)
 	if err != nil {
-		return ingest.Answer{}, err
+		return req, ingest.Answer{}, err
 	}
 	defer release()
 	if err := verify(body, req.sum, h.cfg.Secrets); err != nil {
-		return ingest.Answer{}, err
+		return req, ingest.Answer{}, err
 	}
 	event, err := decode(req.event, body)
 	if err != nil {
-		return ingest.Answer{}, err
+		return req, ingest.Answer{}, err
 	}
-	return h.store.Receive(ctx, req.source, sha256.Sum256(body), int64(len(body)), event)
+	answer, err := h.keep(ctx, req.source, body, event)
+	return req, answer, err
 }
 
-type request struct {
-	source ingest.Source
-	event  string
-	sum    []byte
+func (h *Handler) keep(ctx context.Context, src ingest.Source, body []byte, e ingest.Event) (answer ingest.Answer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, keepTimeout)
+	defer cancel()
+	ctx, span := h.tracer.Start(ctx, obs.SpanReceipt)
+	defer func() { obs.End(span, err) }()
+	answer, err = h.store.Receive(ctx, src, sha256.Sum256(body), int64(len(body)), e)
+	span.SetAttributes(obs.Decision(string(answer.Decision.Kind)))
+	return answer, err
 }
 
-// headers checks all that can be refused before the body is read.
-func (h *Handler) headers(r *http.Request) (request, error) {
-	if r.Method != http.MethodPost {
-		return request{}, errMethod
-	}
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return request{}, errMediaType
-	}
-	if r.Header.Get("Content-Encoding") != "" {
-		return request{}, errMediaType
-	}
-	sum, err := signature(r.Header.Values("X-Hub-Signature-256"))
-	if err != nil {
-		return request{}, err
-	}
-	req := request{event: r.Header.Get("X-GitHub-Event"), sum: sum, source: ingest.Source{
-		Host:       r.Header.Get("X-GitHub-Enterprise-Host"),
-		Hook:       r.Header.Get("X-GitHub-Hook-Installation-Target-Type") + "/" + r.Header.Get("X-GitHub-Hook-Installation-Target-ID"),
-		DeliveryID: r.Header.Get("X-GitHub-Delivery"),
-	}}
-	if req.source.Host == "" {
-		req.source.Host = h.cfg.Hosts[0]
-	}
-	for _, v := range []string{req.event, req.source.DeliveryID, req.source.Hook, req.source.Host} {
-		if v == "" || len(v) > maxHeader {
-			return request{}, errHeaders
-		}
-	}
-	if !slices.Contains(h.cfg.Hosts, req.source.Host) {
-		return request{}, errHost
-	}
-	return req, nil
-}
-
-// maxHeader bounds the headers that are stored, in bytes.
-const maxHeader = 128
-
-var (
-	errMethod    = errors.New("deliveries are POSTed")
-	errMediaType = errors.New("the content type must be application/json without an encoding: set the webhook's content type to JSON")
-	errHeaders   = errors.New("X-GitHub-Event or X-GitHub-Delivery is missing or too long")
-	errHost      = errors.New("this GitHub host is not configured here")
-)
+// keepTimeout leaves time to tell GitHub, which waits for 10 s in all, that a delivery failed.
+const keepTimeout = 8 * time.Second
 
 // statuses is every answer but 200, in order.
 var statuses = []struct {
@@ -146,6 +109,7 @@ var statuses = []struct {
 	{errHost, http.StatusBadRequest, "HOST_NOT_CONFIGURED"},
 	{errJSON, http.StatusBadRequest, "MALFORMED_PAYLOAD"},
 	{errTooLarge, http.StatusRequestEntityTooLarge, "BODY_TOO_LARGE"},
+	{errBody, http.StatusBadRequest, "BODY_UNREADABLE"},
 	{errBusy, http.StatusServiceUnavailable, "BUSY"},
 	{ingest.ErrDigestConflict, http.StatusConflict, "DELIVERY_CONFLICT"},
 }
@@ -158,12 +122,20 @@ type reply struct {
 	Error     string `json:"error,omitempty"`
 }
 
-func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, a ingest.Answer, err error) {
+func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, req request, a ingest.Answer, err error) {
 	code, out := http.StatusOK, reply{
 		Decision: string(a.Decision.Kind), Reason: a.Decision.Reason, Receipt: a.Receipt.String(), Duplicate: a.Duplicate,
 	}
 	if err != nil {
-		code, out = h.refusal(ctx, w, err)
+		code, out = h.refusal(ctx, req, err)
+	} else if a.Decision.Foreign() {
+		h.log.WarnContext(ctx, "a payload names what belongs to somebody else", "alert", "foreign_payload", "reason", a.Decision.Reason, req.attr())
+	}
+	switch code {
+	case http.StatusMethodNotAllowed:
+		w.Header().Set("Allow", http.MethodPost)
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
@@ -172,18 +144,21 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, a ingest.An
 	}
 }
 
-func (h *Handler) refusal(ctx context.Context, w http.ResponseWriter, err error) (int, reply) {
+func (h *Handler) refusal(ctx context.Context, req request, err error) (int, reply) {
 	for _, s := range statuses {
 		if errors.Is(err, s.err) {
 			if s.code == http.StatusConflict {
-				h.log.ErrorContext(ctx, "delivery id came again with another body", "alert", "delivery_conflict")
+				h.log.ErrorContext(ctx, "delivery id came again with another body", "alert", "delivery_conflict", req.attr())
 			}
-			return s.code, reply{Reason: s.reason, Error: err.Error()}
+			text := s.err.Error()
+			if s.code == http.StatusBadRequest && !errors.Is(err, errBody) {
+				text = err.Error()
+			}
+			return s.code, reply{Reason: s.reason, Error: text}
 		}
 	}
 	// Whatever the store could not do: GitHub shows a failed delivery, to be delivered again.
-	h.log.ErrorContext(ctx, "store a delivery", "err", err)
-	w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+	h.log.ErrorContext(ctx, "store a delivery", "err", err, req.attr())
 	return http.StatusServiceUnavailable, reply{Reason: "STORE_UNAVAILABLE", Error: "the delivery could not be stored: deliver it again"}
 }
 

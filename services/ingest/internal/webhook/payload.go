@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,8 +14,8 @@ import (
 	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
 )
 
-// maxRepositories bounds the lists of installation payloads.
-const maxRepositories = 10_000
+// maxRepositories bounds the lists of installation payloads: more than fit into a body of GitHub's own cap.
+const maxRepositories = 200_000
 
 // decode reads what is decided by out of a payload, in one pass over the bytes. Only the members named
 // here are read: a field that GitHub adds can't fail a delivery. Every error wraps errJSON.
@@ -24,6 +25,9 @@ func decode(event string, body []byte) (ingest.Event, error) {
 		return e, fmt.Errorf("%w: nested deeper than %d", errJSON, maxDepth)
 	}
 	dec := jsontext.NewDecoder(bytes.NewReader(body))
+	if dec.PeekKind() == 'n' {
+		return e, fmt.Errorf("%w: null where an object belongs", errJSON)
+	}
 	if err := payload(&e).read(dec); err != nil {
 		return e, asJSON(err)
 	}
@@ -33,16 +37,16 @@ func decode(event string, body []byte) (ingest.Event, error) {
 	return e, require(e)
 }
 
-// payload is all that is read of an event that is acted on; of any other event only what its receipt
-// names, so that no shape of it can fail.
+// payload is all that is read of an event that is acted on. Of any other event only what its receipt names
+// is read, where it has the usual shape: events that GitHub adds can't fail by theirs.
 func payload(e *ingest.Event) fields {
 	switch e.Name {
 	case "pull_request", "installation", "installation_repositories":
 	default:
 		return fields{
-			"action":       text(&e.Action),
-			"installation": fields{"id": number(&e.InstallationID)}.read,
-			"repository":   fields{"id": number(&e.Repository.ID), "full_name": text(&e.Repository.Name)}.read,
+			"action":       lenient(text(&e.Action)),
+			"installation": lenient(fields{"id": lenient(number(&e.InstallationID))}.read),
+			"repository":   lenient(fields{"id": lenient(number(&e.Repository.ID)), "full_name": lenient(text(&e.Repository.Name))}.read),
 		}
 	}
 	return fields{
@@ -50,7 +54,7 @@ func payload(e *ingest.Event) fields {
 		"installation":         installation(e).read,
 		"repository":           repository(&e.Repository).read,
 		"pull_request":         pullRequest(&e.PullRequest).read,
-		"before":               text(&e.BeforeSHA),
+		"before":               commit(&e.BeforeSHA),
 		"changes":              fields{"base": present(&e.BaseChanged)}.read,
 		"repositories":         repositories(&e.Added),
 		"repositories_added":   repositories(&e.Added),
@@ -78,7 +82,7 @@ func pullRequest(p *ingest.PullRequest) fields {
 	return fields{
 		"number": number(&p.Number), "state": text(&p.State), "draft": flag(&p.Draft),
 		"updated_at": moment(&p.UpdatedAt),
-		"head":       fields{"sha": text(&p.HeadSHA)}.read,
+		"head":       fields{"sha": commit(&p.HeadSHA)}.read,
 		"base":       fields{"ref": text(&p.BaseRef)}.read,
 	}
 }
@@ -96,6 +100,9 @@ func repositories(to *[]ingest.Repository) func(*jsontext.Decoder) error {
 			var r ingest.Repository
 			if err := repository(&r).read(dec); err != nil {
 				return err
+			}
+			if r.ID == 0 {
+				return fmt.Errorf("%w: a repository of a list has no id", errJSON)
 			}
 			if len(*to) == maxRepositories {
 				return fmt.Errorf("%w: more than %d repositories in one list", errJSON, maxRepositories)
@@ -128,6 +135,8 @@ func require(e ingest.Event) error {
 			missing = "action"
 		case e.InstallationID == 0 || e.Installer.ID == 0:
 			missing = "installation"
+		case e.InstalledAt.IsZero():
+			missing = "installation.updated_at"
 		}
 	}
 	if missing != "" {
@@ -182,11 +191,11 @@ func wholeNumber(raw string) (int64, error) {
 func clip(s string) string {
 	const most = 40
 	if len(s) <= most {
-		return s
+		return strings.ToValidUTF8(s, "")
 	}
-	for cut := most; ; cut-- {
-		if utf8.RuneStart(s[cut]) {
-			return s[:cut] + "…"
-		}
+	cut := most
+	for cut > most-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
+		cut--
 	}
+	return strings.ToValidUTF8(s[:cut], "") + "…"
 }

@@ -24,6 +24,7 @@ const Path = "/webhook"
 const (
 	headerTimeout = 5 * time.Second
 	bodyTimeout   = 30 * time.Second
+	answerTimeout = bodyTimeout + keepTimeout + 2*time.Second // from the headers on
 	stopTimeout   = 10 * time.Second
 )
 
@@ -37,8 +38,10 @@ func NewServer(listen string, h http.Handler, log *slog.Logger) (*Server, error)
 	mux := http.NewServeMux()
 	mux.Handle(Path, h)
 	return &Server{lis: lis, log: log, http: &http.Server{
-		Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: bodyTimeout,
+		Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
+		// What net/http has to say is of clients that broke off: nothing an operator acts on.
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}, nil
 }
 
