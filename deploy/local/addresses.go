@@ -89,7 +89,9 @@ func layout(port func(offset int, what string) string) Addresses {
 }
 
 // FixedScheduler is where the scheduler of a stack with fixed ports listens.
-func FixedScheduler() string { return loopback(PortBase + grpcOffset + slices.Index(named, "scheduler")) }
+func FixedScheduler() string {
+	return loopback(PortBase + grpcOffset + slices.Index(named, "scheduler"))
+}
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 

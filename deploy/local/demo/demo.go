@@ -61,11 +61,16 @@ func Run(ctx context.Context, o Options) (err error) {
 	t.Line("  all up after %s; spans are collected on %s", view.Took(time.Since(began)), received.Endpoint())
 	t.Line("  quiet window: %s here, 30 s by default (a pull request is reviewed once it has been quiet for that long)", o.Quiet)
 	if err := show(ctx, o, what, stack, received); err != nil {
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
 		return logged(err, stack.Log)
 	}
 	t.Line("\n%s in %s, the start of everything included", t.Green("Done"), view.Took(time.Since(began)))
 	return nil
 }
+
+var errInterrupted = errors.New("interrupted; what was started is stopped again")
 
 // settings shorten what a person would wait for; the simulated GitHub needs no pause between writes.
 func settings(o Options) map[string]string {
@@ -92,6 +97,12 @@ func show(ctx context.Context, o Options, what source, stack *local.Stack, recei
 	if err := w.gather(quiet); err != nil {
 		return err
 	}
+	var cost *Cost
+	if failed == nil {
+		if cost, err = w.measure(quiet); err != nil {
+			return err
+		}
+	}
 	// What ends flushes its spans, so that the trace is whole.
 	if err := stack.StopServices(); err != nil {
 		return err
@@ -101,8 +112,12 @@ func show(ctx context.Context, o Options, what source, stack *local.Stack, recei
 	w.showLedger()
 	w.showDecisions()
 	w.showTrace(trace)
+	if cost != nil {
+		cost.times(received.Trace(cost.TraceID))
+		w.showCost(cost)
+	}
 	if o.JSON != "" {
-		if err := w.record(o, trace, nil).write(o.JSON); err != nil {
+		if err := w.record(o, trace, cost).write(o.JSON); err != nil {
 			return err
 		}
 		o.Terminal.Line("\n  what happened, for scripts: %s", o.JSON)

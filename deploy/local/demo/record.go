@@ -191,4 +191,3 @@ func (r Record) write(path string) error {
 	}
 	return nil
 }
-

@@ -13,7 +13,8 @@ func sample() control.NewRepository {
 				Files: map[string]string{
 					"README.md":                "# Shop\n\nSells things.\n",
 					"go.mod":                   "module acme.test/shop\n\ngo 1.26\n",
-					"cart.go":                  cartBefore,
+					"cart.go":                  cart,
+					"config/prices.csv":        "item,cents\nbook,1200\nlamp,3500\n",
 					"config/limits.json":       "{\n  \"items\": 100,\n  \"currency\": \"EUR\"\n}\n",
 					".github/workflows/ci.yml": ciBefore,
 				},
@@ -21,9 +22,9 @@ func sample() control.NewRepository {
 			{
 				Branch: "checkout", Message: "Add checkout", AuthorName: "Grace", AuthorEmail: "grace@acme.test",
 				Files: map[string]string{
-					"cart.go":                  cartAfter,
 					"checkout.go":              checkout,
-					"config/limits.json":       "{\n  \"items\": 100,\n  \"currency\": \"EUR\",\n  \"discount\": 0.15,\n}\n",
+					"config/prices.csv":        prices,
+					"config/limits.json":       "{\n  \"items\": 100,\n  \"currency\": \"EUR\"\n  \"discount\": 0.15\n}\n",
 					"config/payment.env":       "PAYMENT_URL=https://pay.acme.test\nDEPLOY_TOKEN=" + token + "\n",
 					".github/workflows/ci.yml": ciAfter,
 				},
@@ -32,11 +33,14 @@ func sample() control.NewRepository {
 	}
 }
 
+// expected are the rules that the made branch breaks.
+var expected = []string{"conflict/marker", "go/syntax", "json/syntax", "secret/github-token", "workflow/job-needs"}
+
 // token has the shape of one of GitHub's and opens nothing. It is put together here so that scanners of
 // this source don't take it for one either.
 const token = "ghp" + "_" + "Vq3mXo7RtKe9LdWu" + "Zb2JcHs5TnYf8GpA" + "1iQk"
 
-const cartBefore = `package shop
+const cart = `package shop
 
 // Total adds up a cart.
 func Total(prices []int) int {
@@ -48,21 +52,10 @@ func Total(prices []int) int {
 }
 `
 
-const cartAfter = `package shop
-
-// Total adds up a cart.
-func Total(prices []int) int {
-	sum := 0
-	for _, p := range prices {
-<<<<<<< HEAD
-		sum += p
-=======
-		sum += discounted(p)
->>>>>>> checkout
-	}
-	return sum
-}
-`
+// prices holds a conflict that was committed. Its markers are put together for the same reason.
+const prices = "item,cents\n" +
+	"<<<<<" + "<< HEAD\nbook,1200\n=====" + "==\nbook,1400\n>>>>>" + ">> checkout\n" +
+	"lamp,3500\n"
 
 const checkout = `package shop
 
@@ -101,5 +94,5 @@ jobs:
     runs-on: ubuntu-latest
     steps:
       - uses: actions/checkout@v4
-      - run: ./deploy --to ${{ github.reff }}
+      - run: ./deploy
 `

@@ -131,7 +131,12 @@ func posting(t *ledgerv1.Transfer, account string) string {
 }
 
 // shortID is enough of a UUID to tell rows of one screen apart: its random end.
-func shortID(id string) string { return "…" + id[max(0, len(id)-12):] }
+func shortID(id string) string {
+	if len(id) <= 12 {
+		return id
+	}
+	return "…" + id[len(id)-12:]
+}
 
 // showDecisions answers why.
 func (w *walk) showDecisions() {

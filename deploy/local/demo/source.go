@@ -20,7 +20,7 @@ type source struct {
 	create     control.NewRepository
 	base, head string // branches
 	title      string
-	files      int
+	rules      []string // that the review must find broken
 }
 
 // choose finds what is to be reviewed and says in a sentence what is wrong with it.
@@ -29,7 +29,7 @@ func choose(ctx context.Context, o Options) (source, error) {
 		if o.Base != "" || o.Head != "" {
 			return source{}, errors.New("BASE and HEAD name revisions of a repository: name it too, with REPO=/path")
 		}
-		return source{create: sample(), base: "main", head: "checkout", title: "Add checkout"}, nil
+		return source{create: sample(), base: "main", head: "checkout", title: "Add checkout", rules: expected}, nil
 	}
 	g, err := openGit(ctx, o.Repo)
 	if err != nil {

@@ -116,7 +116,7 @@ func hints(o Options, w *walk) {
 	}
 	curl("push to the pull request's branch: reviewed again after "+o.Quiet.String()+" of quiet", repo+"/push",
 		`{"branch":"checkout","commits":[{"branch":"checkout","files":{"notes.json":"{\"open\": ]\n"}}]}`)
-	curl("a branch of one's own, and a pull request of it", repo+"/push", `{"branch":"mine","commits":[{"branch":"mine","files":{"b.json":"{\"a\": 1,}\n"}}]}`)
+	curl("a branch of one's own, and a pull request of it", repo+"/push", `{"branch":"mine","commits":[{"branch":"mine","files":{"b.json":"{\"a\" 1}\n"}}]}`)
 	curl("", repo+"/pulls", `{"title":"My change","head":"mine","base":"main"}`)
 	curl("close it", fmt.Sprintf("%s/pulls/%d/act", repo, w.pull.Number+1), `{"action":"close"}`)
 	curl("the next comment is stored, and its answer lost", "http://"+at.Control+"/faults", `{"class":"comments.create","times":1,"lose":"close"}`)
@@ -165,4 +165,3 @@ func relative(path string) string {
 	}
 	return rel
 }
-

@@ -24,6 +24,7 @@ type walk struct {
 	from  *reads
 	quiet time.Duration
 
+	rules []string // that the review must find broken
 	began time.Time
 	steps []Step
 
@@ -63,7 +64,7 @@ func (w *walk) open(ctx context.Context, s source) error {
 	if _, err := sim.CreateInstallation(ctx, control.NewInstallation{Account: s.create.Owner}); err != nil {
 		return fmt.Errorf("install the App on the simulated GitHub: %w", err)
 	}
-	w.began = time.Now()
+	w.rules, w.began = s.rules, time.Now()
 	opened, err := sim.OpenPull(ctx, w.repo.ID, control.OpenPull{Title: s.title, Head: s.head, Base: s.base})
 	if err != nil {
 		return fmt.Errorf("open the pull request on the simulated GitHub: %w", err)
@@ -73,8 +74,8 @@ func (w *walk) open(ctx context.Context, s source) error {
 		return fmt.Errorf("opening the pull request raised %d deliveries, not one", len(opened.Deliveries))
 	}
 	w.hook = opened.Deliveries[0]
-	w.happened("opened", "github", w.began, "pull request #%d of %s, %q: %s (%.12s) into %s", w.pull.Number, w.repo.FullName, w.pull.Title,
-		w.pull.HeadRef, w.pull.HeadSHA, w.pull.BaseRef)
+	w.happened("opened", "github", w.began, "pull request #%d of %s, %q", w.pull.Number, w.repo.FullName, w.pull.Title)
+	w.more("%s (%.12s) into %s (%.12s)", w.pull.HeadRef, w.pull.HeadSHA, w.pull.BaseRef, w.pull.BaseSHA)
 	return nil
 }
 
@@ -91,7 +92,7 @@ func (w *walk) answered(ctx context.Context) error {
 	if a.StatusCode != 200 {
 		return fmt.Errorf("the webhook was answered %d (%s): %s", a.StatusCode, a.Status, strings.TrimSpace(a.Response))
 	}
-	w.happened("webhook", "ingest", a.At.Add(time.Duration(a.Duration)), "delivery %s signed and sent, answered %d in %s",
+	w.happened("webhook", "github", a.At, "delivery %s signed and sent; ingest answers %d in %s",
 		hook.GUID, a.StatusCode, view.Took(time.Duration(a.Duration)))
 	return nil
 }
@@ -109,8 +110,8 @@ func (w *walk) received(ctx context.Context) error {
 		return err
 	}
 	d := w.delivery
-	w.happened("receipt", "ingest", d.GetReceivedAt().AsTime(), "%s, %d bytes, %s (%s), tenant %s, trace %s",
-		d.GetReceiptId(), d.GetBytes(), d.GetDecision(), d.GetReason(), d.GetTenant(), d.GetTraceId())
+	w.happened("receipt", "ingest", d.GetReceivedAt().AsTime(), "%s of %d bytes: %s, %s", d.GetReceiptId(), d.GetBytes(), d.GetDecision(), d.GetReason())
+	w.more("tenant %s, trace %s", d.GetTenant(), d.GetTraceId())
 	if d.GetTenant() == "" {
 		return fmt.Errorf("the delivery was recorded without a tenant: %s, %s", d.GetDecision(), d.GetReason())
 	}
@@ -123,8 +124,7 @@ func (w *walk) heard(ctx context.Context) error {
 	}
 	d := w.decision("due", "coalesced")
 	t := w.page.GetTarget()
-	w.happened("activity", "scheduler", d.GetAt().AsTime(), "target %s, generation %d, due %s after this (the quiet window)",
-		t.GetTargetId(), d.GetGeneration(), view.Took(w.quiet))
+	w.happened("activity", "scheduler", d.GetAt().AsTime(), "target %s, generation %d, due in %s", t.GetTargetId(), d.GetGeneration(), view.Took(w.quiet))
 	return nil
 }
 
@@ -173,8 +173,8 @@ func (w *walk) resolved(ctx context.Context) error {
 		return fmt.Errorf("read run %s: %w", d.GetRunId(), err)
 	}
 	w.run = res.GetRun()
-	w.happened("run", "scheduler", d.GetAt().AsTime(), "%s: %.12s…%.12s, merge base %.12s, fence held", w.run.GetRunId(),
-		w.run.GetBaseSha(), w.run.GetHeadSha(), w.run.GetMergeBaseSha())
+	w.happened("run", "scheduler", d.GetAt().AsTime(), "%s, fence held", w.run.GetRunId())
+	w.more("compares %.12s…%.12s, merge base %.12s", w.run.GetBaseSha(), w.run.GetHeadSha(), w.run.GetMergeBaseSha())
 	return nil
 }
 

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fenceline-dev/fenceline/deploy/githubsim/control"
@@ -17,7 +18,7 @@ func (w *walk) reserved(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.happened("reservation", "ledger", t.GetAt().AsTime(), "%s held for attempt %s before the engine is called", posted(t, "reserved"), t.GetAttemptId())
+	w.happened("reservation", "ledger", t.GetAt().AsTime(), "%s held for attempt %s", posted(t, "reserved"), t.GetAttemptId())
 	return nil
 }
 
@@ -85,6 +86,11 @@ func (w *walk) finished(ctx context.Context) error {
 		return err
 	}
 	w.happened("result", "reviewer", a.GetEndedAt().AsTime(), "%s in %d bytes of diff, measured cost %s", count(len(w.findings), "finding"), a.GetDiffBytes(), money(a.GetCost()))
+	for _, rule := range w.rules {
+		if !slices.ContainsFunc(w.findings, func(f *reviewerv1.Finding) bool { return f.GetRule() == rule }) {
+			return fmt.Errorf("the engine did not find what breaks the rule %s in the made repository", rule)
+		}
+	}
 	return nil
 }
 
@@ -206,7 +212,7 @@ func (w *walk) receipted(ctx context.Context) error {
 		return err
 	}
 	r := w.receipts[0]
-	w.happened("receipt", "ledger", r.GetIssuedAt().AsTime(), "credit receipt complete: %s for the run, %s", money(r.GetTotal()), count(len(r.GetLines()), "attempt"))
+	w.happened("credit", "ledger", r.GetIssuedAt().AsTime(), "receipt of the run complete: %s, %s", money(r.GetTotal()), count(len(r.GetLines()), "attempt"))
 	return nil
 }
 

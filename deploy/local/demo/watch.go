@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -87,5 +88,15 @@ func (w *walk) happened(name, where string, at time.Time, format string, args ..
 	w.t.Line("%s  %s  %s %s", w.t.Dim(fmt.Sprintf("%+8.3f s", since.Seconds())), view.Pad(w.t.Who(where), 9),
 		view.Pad(w.t.Bold(name), 12), s.Text)
 }
+
+// more shows what else belongs to the step.
+func (w *walk) more(format string, args ...any) {
+	text := view.Clean(fmt.Sprintf(format, args...))
+	w.steps[len(w.steps)-1].Text += "; " + text
+	w.t.Line("%s%s", strings.Repeat(" ", textColumn), text)
+}
+
+// textColumn is where the text of a step begins.
+const textColumn = 36
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -86,3 +86,12 @@ func (a axis) column(at time.Time, columns int) int {
 	}
 	return min(int(int64(passed)*int64(columns)/int64(a.scale)), columns)
 }
+
+// Busy is how long at least one of the spans ran.
+func Busy(list []spans.Span) time.Duration {
+	var sum time.Duration
+	for _, i := range busyTimes(list) {
+		sum += i.to.Sub(i.from)
+	}
+	return sum
+}

@@ -3,6 +3,8 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -131,7 +133,7 @@ func tree(list []spans.Span) []row {
 			s = merged(s, below[0])
 			below = children[below[0].SpanID]
 		}
-		rows = append(rows, row{label: lead + branch + shortName(s.Name), who: who, span: s})
+		rows = append(rows, row{label: lead + branch + nameOf(s), who: who, span: s})
 		switch branch {
 		case "├ ":
 			lead += "│ "
@@ -160,14 +162,27 @@ func merged(client, server spans.Span) spans.Span {
 	return m
 }
 
-// shortName leaves the package out of a gRPC method's name.
-func shortName(name string) string {
-	pkg, method, ok := strings.Cut(name, "/")
-	if !ok || !strings.Contains(pkg, ".") {
-		return Clean(name)
+// nameOf is a span's name for a row that also says who calls whom: of a gRPC method its last part, of a
+// request to GitHub also the path below the repository.
+func nameOf(s spans.Span) string {
+	name := s.Name
+	if pkg, method, ok := strings.Cut(name, "/"); ok && strings.Contains(pkg, ".") {
+		name = method
 	}
-	return Clean(pkg[strings.LastIndexByte(pkg, '.')+1:] + "/" + method)
+	if u, err := url.Parse(s.Text("url.full")); err == nil && strings.HasPrefix(name, "github ") {
+		parts := strings.Split(strings.Trim(u.Path, "/"), "/")
+		if len(parts) > 2 && parts[0] == "repositories" {
+			parts = parts[2:]
+		}
+		for i, p := range parts {
+			parts[i] = shortSHA.ReplaceAllString(p, "$1")
+		}
+		name += " " + strings.Join(parts, "/")
+	}
+	return Clean(name)
 }
+
+var shortSHA = regexp.MustCompile(`\b([0-9a-f]{7})[0-9a-f]{33}\b`)
 
 func rightOf(s string, n int) string { return strings.Repeat(" ", max(0, n-width(s))) + s }
 
