@@ -80,7 +80,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 
 	dispatcher := outbox.NewDispatcher(outbox.DispatcherConfig{
 		Outbox: out, DB: db, Peers: map[string]grpc.ClientConnInterface{"ledger": ledger},
-		Destinations: store.Destinations, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter,
+		Destinations: store.Destinations, Settings: cfg.Outbox, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter,
 	})
 	p.Go("grpc", server.Run)
 	p.Go("outbox", dispatcher.Run)

@@ -10,6 +10,7 @@ import (
 	"github.com/fenceline-dev/fenceline/pkg/doorbell"
 	"github.com/fenceline-dev/fenceline/pkg/ghapp"
 	"github.com/fenceline-dev/fenceline/pkg/obs"
+	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	"github.com/fenceline-dev/fenceline/services/reviewer/internal/engine/builtin"
@@ -23,6 +24,7 @@ type Config struct {
 	Debug  boot.DebugConfig `envPrefix:"REVIEWER_"`
 	Bell   doorbell.Config  `envPrefix:"REVIEWER_"`
 	GitHub ghapp.Config     `envPrefix:"REVIEWER_GITHUB_"`
+	Outbox outbox.Settings  `envPrefix:"REVIEWER_"`
 	Obs    obs.Config
 
 	Scheduler string `env:"REVIEWER_SCHEDULER_ADDR,required" doc:"host:port of the scheduler"`
