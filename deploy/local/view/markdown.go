@@ -1,6 +1,7 @@
 package view
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -45,19 +46,27 @@ func (m *markdown) blocks(parent ast.Node, indent string, width int) {
 			m.add(indent + m.t.Dim(strings.Repeat("─", max(3, width-len(indent)))))
 		case *ast.Blockquote:
 			m.blocks(n, indent+"┃ ", width)
+			m.gap()
 		case *ast.HTMLBlock:
 		default:
 			m.raw(n, indent)
+			m.gap()
 		}
 	}
 }
 
-func (m *markdown) list(list *ast.List, indent string, width int) {
+func (m *markdown) list(list *ast.List, indent string, columns int) {
+	number := list.Start
 	for item := list.FirstChild(); item != nil; item = item.NextSibling() {
-		at := len(m.lines)
-		m.blocks(item, indent+"  ", width)
+		mark := "• "
+		if list.IsOrdered() {
+			mark = strconv.Itoa(number) + ". "
+		}
+		number++
+		at, inner := len(m.lines), indent+strings.Repeat(" ", width(mark))
+		m.blocks(item, inner, columns)
 		if at < len(m.lines) {
-			m.lines[at] = indent + "• " + strings.TrimPrefix(m.lines[at], indent+"  ")
+			m.lines[at] = indent + mark + strings.TrimPrefix(m.lines[at], inner)
 		}
 	}
 }
@@ -112,6 +121,8 @@ func (m *markdown) inline(n ast.Node, style func(string) string) []word {
 			words = append(words, m.code(c)...)
 		case *ast.Emphasis:
 			words = append(words, m.inline(c, m.t.Bold)...)
+		case *ast.Link:
+			words = append(append(words, m.inline(c, style)...), word{text: m.t.Dim("<" + string(c.Destination) + ">")})
 		case *ast.AutoLink:
 			words = append(words, word{text: style(string(c.Label(m.src)))})
 		case *ast.RawHTML:

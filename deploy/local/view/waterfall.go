@@ -78,7 +78,11 @@ func (t *Terminal) paint(s spans.Span, bar string) string {
 	if s.Error != "" {
 		return t.Red(bar)
 	}
-	return strings.Replace(t.Who(s.Service), s.Service, bar, 1)
+	before, after, ok := strings.Cut(t.Who(s.Service), s.Service)
+	if !ok || s.Service == "" {
+		return bar
+	}
+	return before + bar + after
 }
 
 // notes are what a span says beside its time: verdicts of fences, links, and why it failed.
