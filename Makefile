@@ -12,6 +12,7 @@ BUF           := github.com/bufbuild/buf/cmd/buf@v1.75.0
 PROTOC_GO     := google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
 PROTOC_GRPC   := google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
 GOTESTSUM     := gotest.tools/gotestsum@v1.13.0
+GRPCURL       := github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 # The release of the rules that buf.build/go/protovalidate v1.4.0 was built with.
 PROTOVALIDATE := github.com/bufbuild/protovalidate@v1.2.2
@@ -24,7 +25,7 @@ $(call stamp,$(1)):
 	@flock $(BIN)/.tools.lock env GOBIN=$(BIN) go install $(1)
 	@touch $$@
 endef
-$(foreach t,$(BUF) $(PROTOC_GO) $(PROTOC_GRPC) $(GOTESTSUM) $(GOLANGCI),$(eval $(call tool,$(t))))
+$(foreach t,$(BUF) $(PROTOC_GO) $(PROTOC_GRPC) $(GOTESTSUM) $(GRPCURL) $(GOLANGCI),$(eval $(call tool,$(t))))
 
 $(call stamp,$(PROTOVALIDATE)):
 	@mkdir -p $(BIN)/protovalidate/buf/validate
@@ -51,7 +52,7 @@ demo: ## Review a small repository from webhook to comment [REPO=path BASE=main 
 	@$(BIN)/fenceline demo $(if $(REPO),--repo '$(REPO)') $(if $(BASE),--base '$(BASE)') $(if $(HEAD),--head '$(HEAD)') $(if $(JSON),--json '$(JSON)')
 
 .PHONY: up
-up: ## Run the whole stack until Ctrl-C
+up: $(call stamp,$(GRPCURL)) ## Run the whole stack until Ctrl-C
 	@scripts/needs postgresql redis git
 	@$(FENCELINE)
 	@exec $(BIN)/fenceline up
@@ -95,7 +96,7 @@ tidy: ## Tidy the nine modules and bring their versions together
 		tidy && go work sync && tidy
 
 .PHONY: setup
-setup: $(proto_tools) $(call stamp,$(GOTESTSUM)) $(call stamp,$(GOLANGCI)) ## Build the pinned tools into .bin
+setup: $(proto_tools) $(call stamp,$(GOTESTSUM)) $(call stamp,$(GRPCURL)) $(call stamp,$(GOLANGCI)) ## Build the pinned tools into .bin
 
 .PHONY: clean
 clean: ## Remove the tools and what the local stack left
