@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/fenceline-dev/fenceline/deploy/githubsim"
 	"github.com/fenceline-dev/fenceline/deploy/githubsim/control"
@@ -103,7 +104,7 @@ func (s *Stack) startStores(ctx context.Context, dir *state, keys secrets) error
 		return fmt.Errorf("start PostgreSQL (its log is %s): %w", log.Name(), err)
 	}
 	s.onStop("PostgreSQL", cluster.Stop)
-	s.watch(cluster.Done(), func() error { return errors.New("PostgreSQL ended by itself; its log is " + log.Name()) })
+	s.watch(cluster.Done(), nil, func() error { return errors.New("PostgreSQL ended by itself; its log is " + log.Name()) })
 	s.cfg.Progress(fmt.Sprintf("PostgreSQL, process %d, on %s, five schemas migrated", cluster.Pid(), s.At.Postgres))
 
 	bell, err := startDoorbell(ctx, dir.dir, portOf(s.At.Redis))
@@ -112,7 +113,7 @@ func (s *Stack) startStores(ctx context.Context, dir *state, keys secrets) error
 	}
 	s.onStop("the doorbell", bell.stop)
 	if bell.process != nil {
-		s.watch(bell.process.exited, func() error { return errors.New("redis-server ended by itself") })
+		s.watch(bell.process.exited, nil, func() error { return errors.New("redis-server ended by itself") })
 	}
 	s.cfg.Progress(fmt.Sprintf("doorbell: %s, on %s", bell.kind(), bell.addr))
 	return nil
@@ -153,7 +154,7 @@ func (s *Stack) startServices(ctx context.Context, log io.Writer, appID int64, k
 			return err
 		}
 		s.onStop(name, started.stop)
-		s.watch(started.done, started.failure)
+		s.watch(started.done, &started.reported, started.failure)
 	}
 	for _, name := range Services {
 		if err := s.ready(ctx, name); err != nil {
@@ -172,8 +173,8 @@ func (s *Stack) Failed() <-chan error { return s.failed }
 
 func (s *Stack) onStop(name string, run func() error) { s.stops = append(s.stops, stop{name, run}) }
 
-// watch reports a part that ends while nobody stops it.
-func (s *Stack) watch(done <-chan struct{}, why func() error) {
+// watch reports a part that ends while nobody stops it, and notes in told that it did.
+func (s *Stack) watch(done <-chan struct{}, told *atomic.Bool, why func() error) {
 	go func() {
 		<-done
 		select {
@@ -181,9 +182,15 @@ func (s *Stack) watch(done <-chan struct{}, why func() error) {
 			return
 		default:
 		}
+		if told != nil {
+			told.Store(true) // before it is told, so that a stop that follows does not tell it again
+		}
 		select {
 		case s.failed <- why():
 		default: // another part failed first
+			if told != nil {
+				told.Store(false)
+			}
 		}
 	}()
 }

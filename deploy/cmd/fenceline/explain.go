@@ -37,7 +37,7 @@ func (c *explain) Run(ctx context.Context) error {
 	case codes.Unavailable:
 		return fmt.Errorf("no scheduler answers on %s: is the stack up (make up)? --scheduler names another address", c.Scheduler)
 	default:
-		return fmt.Errorf("explain %s: %w", c.Query, err)
+		return fmt.Errorf("explain %s: %s", c.Query, status.Convert(err).Message())
 	}
 	show(view.New(os.Stdout), res)
 	return nil

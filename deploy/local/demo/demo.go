@@ -61,8 +61,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	t.Line("  all up after %s; spans are collected on %s", view.Took(time.Since(began)), received.Endpoint())
 	t.Line("  quiet window: %s here, 30 s by default (a pull request is reviewed once it has been quiet for that long)", o.Quiet)
 	if err := show(ctx, o, what, stack, received); err != nil {
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return errInterrupted
+		case errors.As(err, new(*endError)):
+			return err // decided, and shown why: no part has failed
 		}
 		return logged(err, stack.Log)
 	}

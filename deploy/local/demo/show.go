@@ -76,7 +76,10 @@ func (w *walk) showPage() {
 		}
 		w.t.Line("  %s %s  %s on %s  %s", mark, w.t.Bold(view.Clean(c.Name)), strings.TrimSpace(c.Status+" "+c.Conclusion), c.HeadSHA, w.t.Dim(c.HTMLURL))
 		w.t.Line("    %s", view.Clean(c.Title))
-		w.t.Line("    details: %s · run %s", c.DetailsURL, c.ExternalID)
+		w.t.Line("    run %s", c.ExternalID)
+		if c.DetailsURL != "" {
+			w.t.Line("    details %s", c.DetailsURL)
+		}
 	}
 }
 

@@ -105,13 +105,15 @@ func hints(o Options, w *walk) {
 	call("ledger", fmt.Sprintf(`{"tenant":%q}`, tenant), "fenceline.ledger.v1.AccountService/ListTransfers")
 	call("ledger", fmt.Sprintf(`{"tenant":%q}`, tenant), "fenceline.ledger.v1.AccountService/GetBalance")
 	call("publisher", fmt.Sprintf(`{"tenant":%q}`, tenant), "fenceline.publisher.v1.IntentService/ListIntents")
-	call("publisher", `{}`, "fenceline.outbox.v1.OutboxService/GetStats")
+	call("scheduler", `{"state":"MESSAGE_STATE_DISPATCHED","page_size":5}`, "fenceline.outbox.v1.OutboxService/ListMessages")
 	t.Line("  %s -plaintext %s list", grpcurl, at.GRPC["scheduler"])
 
 	t.Title("Play the people on the simulated GitHub")
 	repo := fmt.Sprintf("http://%s/repositories/%d", at.Control, w.repo.ID)
 	curl := func(what, path, body string) {
-		t.Line("  %s", t.Dim("# "+what))
+		if what != "" {
+			t.Line("  %s", t.Dim("# "+what))
+		}
 		t.Line("  curl -sS %s -d '%s'", path, body)
 	}
 	curl("push to the pull request's branch: reviewed again after "+o.Quiet.String()+" of quiet", repo+"/push",

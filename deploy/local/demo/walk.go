@@ -215,7 +215,7 @@ func (w *walk) decided(ctx context.Context, what string, kinds ...string) error 
 // ended is an error once it was decided that there is nothing to show a result of.
 func (w *walk) ended() error {
 	if d := w.decision("skipped", "refused", "over_budget"); d != nil {
-		return &endError{fmt.Sprintf("%s, %s. %s", d.GetKind(), d.GetReason(), d.GetDetail())}
+		return &endError{strings.TrimSuffix(fmt.Sprintf("decision %s, reason %s: %s", d.GetKind(), d.GetReason(), d.GetDetail()), ": ")}
 	}
 	return nil
 }
