@@ -63,13 +63,14 @@ type process struct {
 	cmd   *exec.Cmd
 	lines chan map[string]any
 	log   *tail
+	audit *audit
 	done  chan struct{}
 }
 
 // start runs a service and waits until it says where it listens.
-func start(t *testing.T, name string, env map[string]string) *process {
+func start(t *testing.T, name string, env map[string]string, canaries []string) *process {
 	t.Helper()
-	p := &process{name: name, cmd: exec.Command(filepath.Join(binaries, name)), log: &tail{}, done: make(chan struct{})}
+	p := &process{name: name, cmd: exec.Command(filepath.Join(binaries, name)), log: &tail{}, audit: newAudit(canaries), done: make(chan struct{})}
 	for k, v := range env {
 		p.cmd.Env = append(p.cmd.Env, k+"="+v)
 	}
@@ -92,6 +93,7 @@ func start(t *testing.T, name string, env map[string]string) *process {
 		if bytes.Contains([]byte(p.log.String()), []byte("DATA RACE")) {
 			t.Errorf("%s has a data race:\n%s", name, p.log)
 		}
+		p.audit.report(t, name)
 	})
 	return p
 }
@@ -103,6 +105,7 @@ func (p *process) follow(stderr io.Reader) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		p.log.add(lines.Text())
+		p.audit.read(lines.Text())
 		var line map[string]any
 		if json.Unmarshal(lines.Bytes(), &line) == nil {
 			select {

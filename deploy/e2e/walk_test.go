@@ -31,6 +31,7 @@ func (w *world) oneReview(t *schedulerv1.Target, number int, sha string) page {
 		w.Fatalf("check runs of the head: %+v, want one that concluded, of run %s", p.checks, t.GetRunId())
 	}
 	w.settled(t.GetTenant())
+	w.atPeace()
 	return p
 }
 

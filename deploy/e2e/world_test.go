@@ -25,12 +25,22 @@ import (
 	schedulerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1"
 )
 
-const secret = "e2e webhook secret"
+const (
+	secret    = "e2e webhook secret"
+	markerKey = "a marker key of sixteen bytes or more"
+)
+
+// database is where a test's system keeps everything.
+type database interface {
+	DSN(service string) string
+	AdminDSN() string
+}
 
 // world is one test's whole system.
 type world struct {
 	*testing.T
-	db      *pgtest.DB
+	db      database
+	stream  string // the doorbell's
 	sim     *githubsim.Server
 	ctl     *control.Client
 	redis   string
@@ -47,11 +57,18 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
+	db := pgtest.New(t, migrations.FS)
+	return newWorldOn(t, db, db.Name)
+}
+
+func newWorldOn(t *testing.T, db database, stream string) *world {
+	t.Helper()
 	w := &world{
-		T: t, db: pgtest.New(t, migrations.FS), redis: redistest.New(t),
+		T: t, db: db, stream: stream, redis: redistest.New(t),
 		proxies: map[string]*proxy{}, procs: map[string]*process{}, env: map[string]map[string]string{},
 	}
-	sim, err := githubsim.Start(t.Context(), githubsim.Config{WebhookSecret: secret, Events: []string{"pull_request"}})
+	// It outlives the test until its truth was compared.
+	sim, err := githubsim.Start(context.WithoutCancel(t.Context()), githubsim.Config{WebhookSecret: secret, Events: []string{"pull_request"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +78,8 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.spans.Close() })
+	t.Cleanup(w.hold)
+	t.Cleanup(w.secretive)
 	for _, s := range services {
 		w.proxies[s] = newProxy(t)
 		w.env[s] = map[string]string{}
@@ -93,20 +112,20 @@ func (w *world) settings(service string) map[string]string {
 	case "scheduler":
 		maps.Copy(env, map[string]string{
 			"SCHEDULER_LEDGER_ADDR": w.proxies["ledger"].addr, "SCHEDULER_PUBLISHER_ADDR": w.proxies["publisher"].addr,
-			"SCHEDULER_REDIS_ADDR": w.redis, "SCHEDULER_DOORBELL_STREAM": w.db.Name,
+			"SCHEDULER_REDIS_ADDR": w.redis, "SCHEDULER_DOORBELL_STREAM": w.stream,
 			"SCHEDULER_QUIET": "100ms", "SCHEDULER_MAX_WAIT": "2s", "SCHEDULER_LAPSE_PAUSE": "100ms", "SCHEDULER_READ_LAG": "200ms",
 			"SCHEDULER_RELEASE_PAUSE": "200ms", "SCHEDULER_LEASE": "5s",
 		})
 	case "reviewer":
 		maps.Copy(env, map[string]string{
 			"REVIEWER_SCHEDULER_ADDR": w.proxies["scheduler"].addr, "REVIEWER_LEDGER_ADDR": w.proxies["ledger"].addr,
-			"REVIEWER_REDIS_ADDR": w.redis, "REVIEWER_DOORBELL_STREAM": w.db.Name, "REVIEWER_SCAN": "1s", "REVIEWER_REAP_EVERY": "1s", "REVIEWER_REAP_MARGIN": "1s",
+			"REVIEWER_REDIS_ADDR": w.redis, "REVIEWER_DOORBELL_STREAM": w.stream, "REVIEWER_SCAN": "1s", "REVIEWER_REAP_EVERY": "1s", "REVIEWER_REAP_MARGIN": "1s",
 		})
 		w.github(env, p, info)
 	case "publisher":
 		maps.Copy(env, map[string]string{
 			"PUBLISHER_SCHEDULER_ADDR": w.proxies["scheduler"].addr, "PUBLISHER_REVIEWER_ADDR": w.proxies["reviewer"].addr,
-			"PUBLISHER_MARKER_KEY": "a marker key of sixteen bytes or more", "PUBLISHER_WRITE_SPACING": "10ms",
+			"PUBLISHER_MARKER_KEY": markerKey, "PUBLISHER_WRITE_SPACING": "10ms",
 			"PUBLISHER_POLL": "500ms", "PUBLISHER_HOLD_MAX": "500ms", "PUBLISHER_RETRY_MAX": "1s", "PUBLISHER_LEASE": "10s",
 			"PUBLISHER_GRACE": "3s", "PUBLISHER_GITHUB_TIMEOUT": "2s",
 		})
@@ -133,7 +152,7 @@ func (w *world) up(names ...string) {
 		names = services
 	}
 	for _, s := range names {
-		w.procs[s] = start(w.T, s, w.settings(s))
+		w.procs[s] = start(w.T, s, w.settings(s), w.canaries())
 	}
 	for _, s := range names {
 		want := map[string]string{"gRPC server listens": "addr", "service started": "debug_addr"}
@@ -207,7 +226,7 @@ func (w *world) repository() control.Repository {
 }
 
 // conflicted is a file that the built-in engine has one finding in.
-const conflicted = "a\n<<<<<<< ours\nb\n=======\nc\n>>>>>>> theirs\n"
+const conflicted = "a\n<<<<<<< ours\n" + diffCanary + "\n=======\nc\n>>>>>>> theirs\n"
 
 // push commits files to a branch; n makes the commit differ from others.
 func (w *world) push(branch string, files map[string]string, webhook control.WebhookMode) control.Pushed {
