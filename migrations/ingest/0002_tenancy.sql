@@ -35,9 +35,14 @@ CREATE TABLE ingest.projects (
     repository      text        NOT NULL DEFAULT '',
     installation_id bigint      NOT NULL,
     state           text        NOT NULL CHECK (state IN ('enrolled', 'removed')),
+    -- GitHub's time of the event that added or removed it last: an older one changes nothing.
+    changed_at      timestamptz NOT NULL DEFAULT 'epoch',
+    -- When a removal was received: what happened later on GitHub shows that access is back.
+    removed_at      timestamptz,
     created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     FOREIGN KEY (tenant, host, installation_id) REFERENCES ingest.installations (tenant, host, installation_id),
-    CONSTRAINT projects_once UNIQUE (host, repository_id)
+    CONSTRAINT projects_once UNIQUE (host, repository_id),
+    CONSTRAINT projects_removed_at CHECK ((state = 'removed') = (removed_at IS NOT NULL))
 );
 
 CREATE INDEX projects_tenant ON ingest.projects (tenant, id);

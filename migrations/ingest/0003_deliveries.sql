@@ -30,7 +30,7 @@ CREATE TABLE ingest.deliveries (
     -- Without the tenant, on purpose: the receipt is what makes a delivery unique, whoever it is for.
     CONSTRAINT deliveries_once UNIQUE (host, hook, delivery_id),
     -- Work for the scheduler always has an owner.
-    CONSTRAINT deliveries_owned CHECK (decision IN ('ignore', 'integration_change') OR (tenant IS NOT NULL AND project_id IS NOT NULL))
+    CONSTRAINT deliveries_owned CHECK (decision = 'ignore' OR (tenant IS NOT NULL AND (decision = 'integration_change' OR project_id IS NOT NULL)))
 );
 
 CREATE INDEX deliveries_guid ON ingest.deliveries (delivery_id);
@@ -39,11 +39,13 @@ CREATE INDEX deliveries_tenant ON ingest.deliveries (tenant, id);
 CREATE TABLE ingest.replays (
     receipt_id      uuid        NOT NULL,
     tenant          uuid        NOT NULL,
+    project_id      uuid        NOT NULL,
     idempotency_key text        NOT NULL,
     replay          integer     NOT NULL CHECK (replay > 0),
     created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (tenant, receipt_id, idempotency_key),
-    UNIQUE (tenant, receipt_id, replay)
+    PRIMARY KEY (tenant, receipt_id, replay),
+    -- A key means one thing in a project.
+    CONSTRAINT replays_key_once UNIQUE (tenant, project_id, idempotency_key)
 );
 
 ALTER TABLE ingest.deliveries ENABLE ROW LEVEL SECURITY;

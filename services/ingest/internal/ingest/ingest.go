@@ -38,6 +38,12 @@ var (
 	ErrAccountUnknown = errors.New("the installation is not bound to the tenant")
 	// ErrProjectTaken: the repository is enrolled under another tenant.
 	ErrProjectTaken = errors.New("the repository is enrolled under another tenant")
+	// ErrInstallationTaken: the installation belongs to another account.
+	ErrInstallationTaken = errors.New("the installation belongs to another account")
+	// ErrInstallationDeleted: the App was uninstalled there.
+	ErrInstallationDeleted = errors.New("the installation was deleted")
+	// ErrKeyConflict: the idempotency key was used in the project for another request.
+	ErrKeyConflict = errors.New("the idempotency key was used for another request")
 	// ErrNotReplayable: the delivery named no pull request of an enrolled project.
 	ErrNotReplayable = errors.New("the delivery named no pull request of an enrolled project, so there is no activity to record again")
 )

@@ -91,6 +91,12 @@ type Project struct {
 	CreatedAt      time.Time
 }
 
+// InstallationCursor is where a page of installations begins: after this one. Ids are unique on a host only.
+type InstallationCursor struct {
+	ID   int64
+	Host string
+}
+
 // DeliveryFilter narrows a list of receipts; zero values mean any. The page begins below Before, newest
 // first.
 type DeliveryFilter struct {

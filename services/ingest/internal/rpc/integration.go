@@ -16,7 +16,7 @@ type enroller interface {
 }
 
 type directory interface {
-	Installations(ctx context.Context, tenant *ingest.TenantID, after int64, limit int) ([]ingest.Installation, error)
+	Installations(ctx context.Context, tenant *ingest.TenantID, after ingest.InstallationCursor, limit int) ([]ingest.Installation, error)
 	Projects(ctx context.Context, tenant ingest.TenantID, after ingest.ProjectID, limit int) ([]ingest.Project, error)
 }
 
@@ -58,7 +58,7 @@ func (s *Integrations) EnrollProject(ctx context.Context, req *ingestv1.EnrollPr
 
 // ListInstallations lists installations by ascending id.
 func (s *Integrations) ListInstallations(ctx context.Context, req *ingestv1.ListInstallationsRequest) (*ingestv1.ListInstallationsResponse, error) {
-	after, _, err := rpc.PageCursor[int64](req, req.GetPageToken())
+	after, _, err := rpc.PageCursor[ingest.InstallationCursor](req, req.GetPageToken())
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,8 @@ func (s *Integrations) ListInstallations(ctx context.Context, req *ingestv1.List
 		resp.Installations = append(resp.Installations, installation(i))
 	}
 	if len(found) == size {
-		resp.NextPageToken, err = rpc.PageToken(req, found[size-1].ID)
+		last := found[size-1]
+		resp.NextPageToken, err = rpc.PageToken(req, ingest.InstallationCursor{ID: last.ID, Host: last.Host})
 	}
 	return resp, err
 }

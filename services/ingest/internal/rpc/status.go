@@ -18,6 +18,9 @@ var Errors = []rpc.Map{
 	{Err: ingest.ErrAccountBound, Code: codes.AlreadyExists, Reason: "ACCOUNT_BOUND"},
 	{Err: ingest.ErrAccountUnknown, Code: codes.FailedPrecondition, Reason: "INSTALLATION_NOT_BOUND"},
 	{Err: ingest.ErrProjectTaken, Code: codes.AlreadyExists, Reason: "PROJECT_ENROLLED"},
+	{Err: ingest.ErrInstallationTaken, Code: codes.AlreadyExists, Reason: "INSTALLATION_BOUND"},
+	{Err: ingest.ErrInstallationDeleted, Code: codes.FailedPrecondition, Reason: "INSTALLATION_DELETED"},
+	{Err: ingest.ErrKeyConflict, Code: codes.AlreadyExists, Reason: "IDEMPOTENCY_KEY_CONFLICT"},
 	{Err: ingest.ErrNotReplayable, Code: codes.FailedPrecondition, Reason: "NOT_REPLAYABLE"},
 }
 

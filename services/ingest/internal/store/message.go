@@ -1,9 +1,11 @@
 package store
 
 import (
-	"google.golang.org/protobuf/types/known/timestamppb"
+	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	schedulerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1"
@@ -46,17 +48,52 @@ var states = map[string]schedulerv1.PullRequestState{
 	"closed": schedulerv1.PullRequestState_PULL_REQUEST_STATE_CLOSED,
 }
 
-// integrationMessage tells the scheduler what happened to an installation.
-func integrationMessage(r ingest.Receipt, change schedulerv1.IntegrationChange, projects []ingest.ProjectID) outbox.Message {
+// mostProjects is what one message to the scheduler may name.
+const mostProjects = 1000
+
+// integrationMessages tell the scheduler what happened to an installation. A change of repositories that
+// concerns no project is told to nobody; one that concerns many, in several messages.
+func integrationMessages(r ingest.Receipt, kind ingest.ChangeKind, projects []ingest.ProjectID) []outbox.Message {
+	if r.Tenant == nil {
+		return nil
+	}
+	cause := "delivery:" + r.Source.Host + "/" + r.Source.Hook + "/" + r.Source.DeliveryID
+	return changeMessages(*r.Tenant, cause, r.Source.Host, r.InstallationID, kind, projects)
+}
+
+func changeMessages(tenant ingest.TenantID, cause, host string, installation int64, kind ingest.ChangeKind, projects []ingest.ProjectID) []outbox.Message {
+	if len(projects) == 0 {
+		if kind == "" || kind == ingest.ChangeAdded || kind == ingest.ChangeRemoved {
+			return nil
+		}
+		return []outbox.Message{changeMessage(tenant, fmt.Sprintf("%s:%s:0", cause, kind), host, installation, kind, nil)}
+	}
+	var msgs []outbox.Message
+	for part := range slices.Chunk(projects, mostProjects) {
+		id := fmt.Sprintf("%s:%s:%d", cause, kind, len(msgs))
+		msgs = append(msgs, changeMessage(tenant, id, host, installation, kind, part))
+	}
+	return msgs
+}
+
+func changeMessage(tenant ingest.TenantID, event, host string, installation int64, kind ingest.ChangeKind, projects []ingest.ProjectID) outbox.Message {
 	req := &schedulerv1.RecordIntegrationRequest{
-		Tenant: r.Tenant.String(), EventId: "delivery:" + r.Source.Host + "/" + r.Source.Hook + "/" + r.Source.DeliveryID,
-		Host: r.Source.Host, InstallationId: r.InstallationID, Change: change,
+		Tenant: tenant.String(), EventId: event, Host: host, InstallationId: installation, Change: changeKinds[kind],
 	}
 	for _, p := range projects {
 		req.ProjectIds = append(req.ProjectIds, p.String())
 	}
 	return outbox.Message{
 		Destination: schedulerv1.SchedulerService_RecordIntegration_FullMethodName,
-		Request:     req, Key: "integration:" + req.GetEventId(), Tenant: uuid.UUID(*r.Tenant),
+		Request:     req, Key: "integration:" + req.GetEventId(), Tenant: uuid.UUID(tenant),
 	}
+}
+
+var changeKinds = map[ingest.ChangeKind]schedulerv1.IntegrationChange{
+	ingest.ChangeCreated:     schedulerv1.IntegrationChange_INTEGRATION_CHANGE_CREATED,
+	ingest.ChangeDeleted:     schedulerv1.IntegrationChange_INTEGRATION_CHANGE_DELETED,
+	ingest.ChangeSuspended:   schedulerv1.IntegrationChange_INTEGRATION_CHANGE_SUSPENDED,
+	ingest.ChangeUnsuspended: schedulerv1.IntegrationChange_INTEGRATION_CHANGE_UNSUSPENDED,
+	ingest.ChangeAdded:       schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_ADDED,
+	ingest.ChangeRemoved:     schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_REMOVED,
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -65,43 +64,12 @@ func (s *Store) Delivery(ctx context.Context, tenant *ingest.TenantID, id string
 	return found, nil
 }
 
-// Replay makes new activity out of a receipt. Idempotent on the key; it returns the replay's number.
-func (s *Store) Replay(ctx context.Context, id ingest.ReceiptID, key string) (replay int32, activity string, err error) {
-	err = s.db.System(ctx, func(tx *pg.Tx) error {
-		r, err := collectOne(ctx, tx, lockDelivery, pgx.NamedArgs{"receipt": id}, scanReceipt)
-		if err != nil {
-			return err
-		}
-		if !r.Decision.Activity() || r.Tenant == nil || r.Project == nil {
-			return ingest.ErrNotReplayable
-		}
-		args := pgx.NamedArgs{"tenant": r.Tenant, "receipt": id, "key": key}
-		err = tx.QueryRow(ctx, getReplay, args).Scan(&replay)
-		if err == nil {
-			activity = r.ActivityID(replay)
-			return nil
-		}
-		if !errors.Is(err, pgx.ErrNoRows) {
-			return err
-		}
-		if err := tx.QueryRow(ctx, insertReplay, args).Scan(&replay); err != nil {
-			return err
-		}
-		activity = r.ActivityID(replay)
-		return s.outbox.Enqueue(ctx, tx, activityMessage(r, replay))
-	})
-	if err != nil {
-		return 0, "", fmt.Errorf("replay delivery: %w", err)
-	}
-	return replay, activity, nil
-}
-
-// Installations lists installations by ascending id, after the given one.
-func (s *Store) Installations(ctx context.Context, tenant *ingest.TenantID, after int64, limit int) ([]ingest.Installation, error) {
+// Installations lists installations by ascending id and host, after the given one.
+func (s *Store) Installations(ctx context.Context, tenant *ingest.TenantID, after ingest.InstallationCursor, limit int) ([]ingest.Installation, error) {
 	var found []ingest.Installation
 	err := s.as(ctx, tenant, func(tx *pg.Tx) error {
 		return collect(ctx, tx, &found, listInstallations, pgx.NamedArgs{
-			"tenant": tenant, "after": after, "id": int64(0), "host": "", "limit": limit,
+			"tenant": tenant, "after": after.ID, "after_host": after.Host, "limit": limit,
 		}, scanInstallation)
 	})
 	if err != nil {

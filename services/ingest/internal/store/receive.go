@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fenceline-dev/fenceline/pkg/obs"
+	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
 	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
 )
@@ -17,9 +18,11 @@ import (
 // trip. The same delivery again is answered as before; with another digest it is ErrDigestConflict. A
 // commit whose answer is lost is looked up by the delivery's own key.
 func (s *Store) Receive(ctx context.Context, src ingest.Source, digest [32]byte, size int64, e ingest.Event) (ingest.Answer, error) {
-	a, err := s.receive(ctx, src, digest, size, e)
+	r := ingest.NewReceipt(ingest.ReceiptID(newID()), src, digest, size, e, s.policy.Decide(src, e))
+	r.TraceParent = obs.Inject(ctx)
+	a, err := s.receive(ctx, r, e)
 	if errors.Is(err, pg.ErrUnknownOutcome) {
-		a, err = s.receive(ctx, src, digest, size, e)
+		a, err = s.receive(ctx, r, e)
 	}
 	if err != nil {
 		return ingest.Answer{}, fmt.Errorf("receive delivery: %w", err)
@@ -27,23 +30,20 @@ func (s *Store) Receive(ctx context.Context, src ingest.Source, digest [32]byte,
 	return a, nil
 }
 
-func (s *Store) receive(ctx context.Context, src ingest.Source, digest [32]byte, size int64, e ingest.Event) (ingest.Answer, error) {
-	d := s.policy.Decide(src, e)
-	r := ingest.NewReceipt(ingest.ReceiptID(newID()), src, digest, size, e, d)
-	r.TraceParent = obs.Inject(ctx)
+func (s *Store) receive(ctx context.Context, r ingest.Receipt, e ingest.Event) (ingest.Answer, error) {
 	var err error
 	switch {
-	case d.Activity():
+	case r.Decision.Activity():
 		err = s.receiveActivity(ctx, &r, e)
-	case d.Kind == ingest.IntegrationChange:
+	case r.Decision.Kind == ingest.IntegrationChange:
 		err = s.receiveIntegration(ctx, &r, e)
 	default:
 		b := &pg.Batch{}
 		b.Queue(insertReceipt, receiptArgs(r))
 		err = s.db.SystemBatch(ctx, b)
 	}
-	if pg.IsUnique(err, "deliveries_once") {
-		return s.again(ctx, src, digest)
+	if pg.IsUnique(err, "deliveries_once") || pg.IsUnique(err, "deliveries_pkey") {
+		return s.again(ctx, r)
 	}
 	return ingest.Answer{Receipt: r.ID, Decision: r.Decision}, err
 }
@@ -51,7 +51,7 @@ func (s *Store) receive(ctx context.Context, src ingest.Source, digest [32]byte,
 // receiveActivity writes receipt and message in one round trip where the repository is known; else it
 // binds and enrols first, in the same transaction.
 func (s *Store) receiveActivity(ctx context.Context, r *ingest.Receipt, e ingest.Event) error {
-	o := owner{r.Source.Host, e.InstallationID, e.Repository.ID}
+	o := owner{r.Source.Host, e.Repository.Owner.ID, e.InstallationID, e.Repository.ID}
 	i, err := s.integration(ctx, o)
 	if err != nil {
 		return err
@@ -72,54 +72,69 @@ func (s *Store) receiveActivity(ctx context.Context, r *ingest.Receipt, e ingest
 	return s.db.SystemBatch(ctx, b)
 }
 
-// enrolAndRecord may run again after a serialization failure: it starts from what was decided.
+// enrolAndRecord may run again after a serialization failure: it starts from what was decided. Whose the
+// event is gets decided again once the account is locked.
 func (s *Store) enrolAndRecord(ctx context.Context, tx *pg.Tx, r *ingest.Receipt, decided ingest.Decision, e ingest.Event, o owner) error {
-	i, err := s.bind(ctx, tx, binding{host: o.host, installation: o.installation, account: e.Repository.Owner})
+	if _, err := s.bind(ctx, tx, binding{host: o.host, installation: o.installation, account: e.Repository.Owner}); err != nil {
+		return err
+	}
+	i, err := loadIntegration(ctx, tx, o)
 	if err != nil {
 		return err
 	}
-	if err := enrol(ctx, tx, i.Tenant, o, e.Repository.Name); err != nil {
-		return err
+	admitted, enroll := ingest.Admit(decided, e, i, s.policy)
+	var msgs []outbox.Message
+	if enroll {
+		added, err := enrol(ctx, tx, enrolment{tenant: i.Tenant, owner: o, repositories: []ingest.Repository{e.Repository}})
+		if err != nil {
+			return err
+		}
+		if i, err = loadIntegration(ctx, tx, o); err != nil {
+			return err
+		}
+		admitted, _ = ingest.Admit(decided, e, i, s.policy)
+		own(r, admitted, i)
+		msgs = integrationMessages(*r, ingest.ChangeAdded, restored(added))
 	}
-	if i, err = loadIntegration(ctx, tx, o); err != nil {
-		return err
-	}
-	admitted, _ := ingest.Admit(decided, e, i, s.policy)
 	own(r, admitted, i)
 	if _, err := tx.Exec(ctx, insertReceipt, receiptArgs(*r)); err != nil {
 		return err
 	}
-	if !r.Decision.Activity() {
-		return nil
+	if r.Decision.Activity() {
+		msgs = append(msgs, activityMessage(*r, 0))
 	}
-	return s.outbox.Enqueue(ctx, tx, activityMessage(*r, 0))
+	return s.outbox.Enqueue(ctx, tx, msgs...)
 }
 
+// own makes a receipt the tenant's whose it is: nobody's where it names what belongs to two.
 func own(r *ingest.Receipt, d ingest.Decision, i ingest.Integration) {
 	r.Decision, r.Tenant, r.Project = d, nil, nil
-	if i.Tenant != (ingest.TenantID{}) {
-		r.Tenant = &i.Tenant
+	if d.Foreign() || i.Tenant == (ingest.TenantID{}) {
+		return
 	}
+	r.Tenant = &i.Tenant
 	if i.Project != (ingest.ProjectID{}) && i.ProjectTenant == i.Tenant {
 		r.Project = &i.Project
 	}
 }
 
-// again answers a delivery that was received before.
-func (s *Store) again(ctx context.Context, src ingest.Source, digest [32]byte) (ingest.Answer, error) {
-	a := ingest.Answer{Duplicate: true}
+// again answers a delivery that was received before; one that is this very receipt is no duplicate.
+func (s *Store) again(ctx context.Context, r ingest.Receipt) (ingest.Answer, error) {
+	var a ingest.Answer
 	var stored []byte
-	err := s.db.System(ctx, func(tx *pg.Tx) error {
-		return tx.QueryRow(ctx, countDuplicate, pgx.NamedArgs{
-			"host": src.Host, "hook": src.Hook, "delivery": src.DeliveryID, "digest": digest[:],
-		}).Scan(&a.Receipt, &a.Decision.Kind, &a.Decision.Reason, &stored)
+	b := &pg.Batch{}
+	b.Queue(countDuplicate, pgx.NamedArgs{
+		"host": r.Source.Host, "hook": r.Source.Hook, "delivery": r.Source.DeliveryID, "digest": r.Digest[:], "id": r.ID,
+	}).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&a.Receipt, &a.Decision.Kind, &a.Decision.Reason, &stored)
 	})
-	if err != nil {
+	if err := s.db.SystemBatch(ctx, b); err != nil {
 		return ingest.Answer{}, err
 	}
-	if string(stored) != string(digest[:]) {
+	if string(stored) != string(r.Digest[:]) {
 		return ingest.Answer{}, ingest.ErrDigestConflict
 	}
+	a.Duplicate = a.Receipt != r.ID
 	return a, nil
 }
 

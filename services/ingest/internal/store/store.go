@@ -32,6 +32,7 @@ func newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 // owner is the key under which an integration is looked up: the ids of a payload.
 type owner struct {
 	host         string
+	account      int64
 	installation int64
 	repository   int64
 }
@@ -62,7 +63,8 @@ func (k *known) get(o owner) (ingest.Integration, bool) {
 }
 
 func (k *known) put(o owner, i ingest.Integration) {
-	if i.Project == (ingest.ProjectID{}) || i.ProjectState != ingest.ProjectEnrolled || i.InstallationState == ingest.InstallationDeleted {
+	if i.Tenant == (ingest.TenantID{}) || i.ProjectState != ingest.ProjectEnrolled ||
+		i.InstallationState == "" || i.InstallationState == ingest.InstallationDeleted {
 		return
 	}
 	k.mu.Lock()

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fenceline-dev/fenceline/pkg/pg"
+	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
+)
+
+// Bind binds an account and records its installation, on an operator's word. Idempotent; ErrAccountBound
+// where the account is another tenant's, ErrInstallationTaken where the installation is another account's.
+func (s *Store) Bind(ctx context.Context, in ingest.Installation) (ingest.Installation, error) {
+	var out ingest.Installation
+	err := s.db.System(ctx, func(tx *pg.Tx) error {
+		tenant, err := s.bind(ctx, tx, binding{host: in.Host, installation: in.ID, account: in.Account, tenant: uuid.UUID(in.Tenant)})
+		if err != nil {
+			return err
+		}
+		out, err = collectOne(ctx, tx, getInstallation, pgx.NamedArgs{"host": in.Host, "installation": in.ID}, scanInstallation)
+		if err == nil && (out.Tenant != tenant || out.Account.ID != in.Account.ID) {
+			err = ingest.ErrInstallationTaken
+		}
+		return err
+	})
+	if err != nil {
+		return ingest.Installation{}, fmt.Errorf("bind installation: %w", err)
+	}
+	return out, nil
+}
+
+// Enrol enrols a repository of a bound account. Idempotent; a removed project is enrolled again, and the
+// scheduler is told.
+func (s *Store) Enrol(ctx context.Context, p ingest.Project) (ingest.Project, error) {
+	var out ingest.Project
+	err := s.db.System(ctx, func(tx *pg.Tx) (err error) {
+		out, err = s.enrolOne(ctx, tx, p)
+		return err
+	})
+	if err != nil {
+		return ingest.Project{}, fmt.Errorf("enrol project: %w", err)
+	}
+	return out, nil
+}
+
+func (s *Store) enrolOne(ctx context.Context, tx *pg.Tx, p ingest.Project) (ingest.Project, error) {
+	o := owner{host: p.Host, installation: p.InstallationID, repository: p.RepositoryID}
+	i, err := loadIntegration(ctx, tx, o)
+	switch {
+	case err != nil:
+		return ingest.Project{}, err
+	case i.InstalledBy == 0 || i.InstallationTenant != p.Tenant:
+		return ingest.Project{}, ingest.ErrAccountUnknown
+	}
+	// With the account locked nothing is removed, or deleted, in between.
+	if _, err := tx.Exec(ctx, lockAccount, pgx.NamedArgs{"tenant": p.Tenant, "host": p.Host, "account": i.InstalledBy}); err != nil {
+		return ingest.Project{}, fmt.Errorf("lock account: %w", err)
+	}
+	if i, err = loadIntegration(ctx, tx, o); err != nil {
+		return ingest.Project{}, err
+	}
+	if i.InstallationState == ingest.InstallationDeleted {
+		return ingest.Project{}, ingest.ErrInstallationDeleted
+	}
+	added, err := enrol(ctx, tx, enrolment{
+		tenant: p.Tenant, owner: o, repositories: []ingest.Repository{{ID: p.RepositoryID, Name: p.Repository}},
+	})
+	switch {
+	case err != nil:
+		return ingest.Project{}, err
+	case len(added) == 0:
+		return ingest.Project{}, ingest.ErrProjectTaken
+	}
+	tx.OnCommit(s.known.forget)
+	cause := "enrol:" + added[0].ID.String() + ":" + newID().String()
+	msgs := changeMessages(p.Tenant, cause, p.Host, p.InstallationID, ingest.ChangeAdded, restored(added))
+	if err := s.outbox.Enqueue(ctx, tx, msgs...); err != nil {
+		return ingest.Project{}, err
+	}
+	return collectOne(ctx, tx, getProject, pgx.NamedArgs{"tenant": p.Tenant, "id": added[0].ID}, scanProject)
+}
+
+// Replay makes new activity out of a receipt and returns the replay's number. Idempotent on the key, which
+// means one thing in a project: for another receipt there it is ErrKeyConflict.
+func (s *Store) Replay(ctx context.Context, id ingest.ReceiptID, key string) (replay int32, activity string, err error) {
+	err = s.db.System(ctx, func(tx *pg.Tx) error {
+		r, err := collectOne(ctx, tx, lockDelivery, pgx.NamedArgs{"receipt": id}, scanReceipt)
+		if err != nil {
+			return err
+		}
+		if !r.Decision.Activity() || r.Tenant == nil || r.Project == nil {
+			return ingest.ErrNotReplayable
+		}
+		args := pgx.NamedArgs{"tenant": r.Tenant, "project": r.Project, "receipt": id, "key": key}
+		var used ingest.ReceiptID
+		err = tx.QueryRow(ctx, getReplay, args).Scan(&used, &replay)
+		switch {
+		case err == nil && used != id:
+			return ingest.ErrKeyConflict
+		case err == nil:
+			activity = r.ActivityID(replay)
+			return nil
+		case !errors.Is(err, pgx.ErrNoRows):
+			return err
+		}
+		if err := tx.QueryRow(ctx, insertReplay, args).Scan(&replay); err != nil {
+			if pg.IsUnique(err, "replays_key_once") { // another receipt's replay came first; this one is locked
+				return ingest.ErrKeyConflict
+			}
+			return err
+		}
+		activity = r.ActivityID(replay)
+		return s.outbox.Enqueue(ctx, tx, activityMessage(r, replay))
+	})
+	if err != nil {
+		return 0, "", fmt.Errorf("replay delivery: %w", err)
+	}
+	return replay, activity, nil
+}
+
+func collectOne[T any](ctx context.Context, tx *pg.Tx, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) (T, error) {
+	rows, err := tx.Query(ctx, sql, args)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	one, err := pgx.CollectExactlyOneRow(rows, scan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return one, ingest.ErrNotFound
+	}
+	return one, err
+}
