@@ -57,23 +57,38 @@ func fixedAddresses(ctx context.Context, base int) (Addresses, error) {
 	return a, nil
 }
 
-// freeAddresses finds ports that nobody uses, below the range from which the kernel takes ports for
-// outgoing connections and for port 0: none of those can take them before we listen.
-func freeAddresses(ctx context.Context) (Addresses, error) {
-	used := map[string]bool{}
-	var failed error
-	a := layout(func(int, string) string {
-		for range 1000 {
-			addr := loopback(12000 + rand.IntN(20000)) //nolint:gosec // any port will do
-			if !used[addr] && free(ctx, addr) {
-				used[addr] = true
-				return addr
-			}
+// Blocks of ports for stacks without fixed ones. They lie below the range from which the kernel takes ports
+// for outgoing connections and for port 0, so that none of those takes one before we listen.
+const (
+	blocksFrom = 12000
+	blocks     = 500
+	blockSize  = 40
+)
+
+// freeAddresses finds a block of ports that nobody uses. Its first port is listened on until the claim is
+// closed, which keeps other stacks off the block while this one starts.
+func freeAddresses(ctx context.Context) (Addresses, net.Listener, error) {
+	var lc net.ListenConfig
+	for range 100 {
+		base := blocksFrom + blockSize*rand.IntN(blocks)
+		claim, err := lc.Listen(ctx, "tcp", loopback(base))
+		if err != nil {
+			continue
 		}
-		failed = errors.New("no free port on 127.0.0.1")
-		return ""
-	})
-	return a, failed
+		taken := false
+		a := layout(func(offset int, _ string) string {
+			addr := loopback(base + 1 + offset)
+			taken = taken || !free(ctx, addr)
+			return addr
+		})
+		if !taken {
+			return a, claim, nil
+		}
+		if err := claim.Close(); err != nil {
+			return a, nil, err
+		}
+	}
+	return Addresses{}, nil, errors.New("no free block of ports on 127.0.0.1")
 }
 
 func layout(port func(offset int, what string) string) Addresses {

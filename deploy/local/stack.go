@@ -61,12 +61,7 @@ func Start(ctx context.Context, cfg Config) (_ *Stack, err error) {
 		return nil, err
 	}
 	s.onStop("state folder", dir.close)
-	if cfg.PortBase != 0 {
-		s.At, err = fixedAddresses(ctx, cfg.PortBase)
-	} else {
-		s.At, err = freeAddresses(ctx)
-	}
-	if err != nil {
+	if err := s.takePorts(ctx); err != nil {
 		return nil, err
 	}
 	log, err := dir.log("services.log")
@@ -76,6 +71,20 @@ func Start(ctx context.Context, cfg Config) (_ *Stack, err error) {
 	s.Log = log.Name()
 	s.onStop("log", log.Close)
 	return s, s.start(ctx, dir, log)
+}
+
+func (s *Stack) takePorts(ctx context.Context) (err error) {
+	if s.cfg.PortBase != 0 {
+		s.At, err = fixedAddresses(ctx, s.cfg.PortBase)
+		return err
+	}
+	at, claim, err := freeAddresses(ctx)
+	if err != nil {
+		return err
+	}
+	s.At = at
+	s.onStop("ports", claim.Close)
+	return nil
 }
 
 func (s *Stack) start(ctx context.Context, dir *state, log *os.File) error {

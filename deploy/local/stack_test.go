@@ -106,7 +106,7 @@ func TestStackStopsAllThatItStarted(t *testing.T) {
 
 func TestStackStartsAgainAfterItWasKilled(t *testing.T) {
 	dir := stateDir(t)
-	cmd := exec.Command(os.Args[0], "stack", dir) //nolint:gosec // this test's own program
+	cmd := exec.Command(os.Args[0], "stack", dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -184,7 +184,7 @@ func TestStackReportsAPartThatEnds(t *testing.T) {
 
 func TestFixedPortsThatAreTakenAreNamed(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

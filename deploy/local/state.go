@@ -37,7 +37,7 @@ func openState(dir string) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the user postgres has to enter
+	if err := os.MkdirAll(dir, 0o755); err != nil { // the user postgres has to enter
 		return nil, fmt.Errorf("make the state folder: %w", err)
 	}
 	// Under /tmp anybody could have made the folder first.

@@ -186,7 +186,7 @@ func (r Record) write(path string) error {
 	if err != nil {
 		return fmt.Errorf("encode what happened: %w", err)
 	}
-	if err := os.WriteFile(path, append(out, '\n'), 0o644); err != nil { //nolint:gosec // for scripts of anybody
+	if err := os.WriteFile(path, append(out, '\n'), 0o644); err != nil {
 		return fmt.Errorf("write what happened: %w", err)
 	}
 	return nil

@@ -155,7 +155,7 @@ func (g localGit) name() string {
 
 // line runs git, which takes no locks and asks nothing, and returns what it prints.
 func (g localGit) line(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "safe.directory=*", "-C", g.path}, args...)...) //nolint:gosec // git is the program, and the path an argument
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "safe.directory=*", "-C", g.path}, args...)...)
 	cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
 	var out, problem bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problem

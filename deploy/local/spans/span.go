@@ -91,7 +91,7 @@ func span(service string, s *tracev1.Span) Span {
 }
 
 func moment(nanos uint64) time.Time {
-	return time.Unix(0, int64(min(nanos, math.MaxInt64))).UTC() //nolint:gosec // bounded
+	return time.Unix(0, int64(min(nanos, math.MaxInt64))).UTC()
 }
 
 func attributes(list []*commonv1.KeyValue) map[string]any {
