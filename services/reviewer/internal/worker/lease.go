@@ -19,7 +19,7 @@ type lease struct {
 	call     time.Duration // bound of one call
 	stop     context.CancelCauseFunc
 
-	renewing sync.Mutex // one renewal, or one call that may end the claim, at a time
+	turn chan struct{} // one renewal, or one call that may end the claim, at a time
 
 	mu      sync.Mutex
 	fence   reviewer.Fence
@@ -36,7 +36,7 @@ func (j *job) hold(ctx context.Context, asked time.Time) (held context.Context, 
 	full := j.claim.Lease
 	l := &lease{
 		claims: j.Claims, attempts: j.Attempts, tenant: j.claim.Tenant, fence: j.fence, stop: stop,
-		every: min(j.Settings.Renew, full/4), call: min(j.Settings.Call, full/4),
+		every: min(j.Settings.Renew, full/4), call: min(j.Settings.Call, full/4), turn: make(chan struct{}, 1),
 	}
 	j.lease = l
 	l.expiry = time.AfterFunc(full, l.expire)
@@ -67,8 +67,8 @@ func (l *lease) keep(ctx context.Context) {
 // renew extends claim and attempt. Only both together count: an attempt that may be taken for an orphan
 // is no safe place to spend money from. A refusal stops the work.
 func (l *lease) renew(ctx context.Context) error {
-	l.renewing.Lock()
-	defer l.renewing.Unlock()
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
 	fence, attempt := l.current()
 	ctx, cancel := context.WithTimeout(ctx, l.call)
 	defer cancel()
@@ -93,8 +93,8 @@ func (l *lease) renew(ctx context.Context) error {
 
 // alone runs a call while no renewal does.
 func (l *lease) alone(call func() error) error {
-	l.renewing.Lock()
-	defer l.renewing.Unlock()
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
 	return call()
 }
 
@@ -139,8 +139,8 @@ func (l *lease) watch(a reviewer.Attempt) {
 // unwatch ends watch, and waits for a renewal under way: one that found the attempt closed would stop
 // the work.
 func (l *lease) unwatch() {
-	l.renewing.Lock()
-	defer l.renewing.Unlock()
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.attempt = nil
