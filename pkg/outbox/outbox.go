@@ -20,7 +20,7 @@ import (
 // MaxPayload bounds an encoded request, in bytes.
 const MaxPayload = 1 << 20
 
-// maxKey bounds a stored key, in bytes; the table holds the same bound.
+// maxKey bounds a stored key, in bytes: an index entry has to hold it.
 const maxKey = 1024
 
 // doorbell prefixes the stream name in a destination.

@@ -4,7 +4,8 @@ import "strings"
 
 // statements are the SQL of one schema.
 type statements struct {
-	enqueue, claim, mark, peek, stats    string
+	enqueue, enqueueOne                  string
+	claim, mark, peek, stats             string
 	list, listPending, listParked        string
 	retryOne, exists, retrySet, countSet string
 }
@@ -13,7 +14,7 @@ type statements struct {
 func Queries(schema string) map[string]string {
 	s := statementsOf(schema)
 	return map[string]string{
-		"enqueue": s.enqueue, "claim": s.claim, "mark": s.mark, "peek": s.peek, "stats": s.stats,
+		"enqueue": s.enqueue, "enqueueOne": s.enqueueOne, "claim": s.claim, "mark": s.mark, "peek": s.peek, "stats": s.stats,
 		"list": s.list, "listPending": s.listPending, "listParked": s.listParked,
 		"retryOne": s.retryOne, "exists": s.exists, "retrySet": s.retrySet, "countSet": s.countSet,
 	}
@@ -22,7 +23,8 @@ func Queries(schema string) map[string]string {
 func statementsOf(schema string) statements {
 	in := func(sql string) string { return strings.ReplaceAll(sql, "{schema}", schema) }
 	return statements{
-		enqueue: in(enqueueSQL), claim: in(claimSQL), mark: in(markSQL), peek: in(peekSQL), stats: in(statsSQL),
+		enqueue: in(enqueueManySQL), enqueueOne: in(enqueueOneSQL),
+		claim: in(claimSQL), mark: in(markSQL), peek: in(peekSQL), stats: in(statsSQL),
 		list:        in(listSQL("")),
 		listPending: in(listSQL("AND o.dispatched_at IS NULL AND o.parked_at IS NULL")),
 		listParked:  in(listSQL("AND o.parked_at IS NOT NULL")),
@@ -32,16 +34,26 @@ func statementsOf(schema string) statements {
 
 // The same key again changes nothing, not even the row's version, unless the digest differs: then
 // NOT NULL refuses, and with it the whole business transaction.
-const enqueueSQL = `
+const (
+	enqueueHead = `
 INSERT INTO {schema}.outbox
-       (id, tenant, key, digest, destination, payload, traceparent, not_before, available_at)
-SELECT m.id, m.tenant, m.key, m.digest, m.destination, m.payload, $1, m.due, m.due
-  FROM (SELECT u.*, GREATEST(u.not_before, clock_timestamp()) AS due
-          FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::bytea[], $6::text[], $7::bytea[], $8::timestamptz[])
-            AS u (id, tenant, key, digest, destination, payload, not_before)) AS m
+       (id, tenant, key, digest, destination, payload, traceparent, not_before, available_at)`
+
+	enqueueTail = `
     ON CONFLICT (key) DO UPDATE SET digest = NULL
  WHERE outbox.digest <> EXCLUDED.digest
 RETURNING destination, available_at, EXTRACT(EPOCH FROM available_at - clock_timestamp())::float8`
+)
+
+const enqueueOneSQL = enqueueHead + `
+SELECT $2::uuid, $3::uuid, $4::text, $5::bytea, $6::text, $7::bytea, $1::text, m.due, m.due
+  FROM (SELECT GREATEST($8::timestamptz, clock_timestamp()) AS due) AS m` + enqueueTail
+
+const enqueueManySQL = enqueueHead + `
+SELECT m.id, m.tenant, m.key, m.digest, m.destination, m.payload, $1, m.due, m.due
+  FROM (SELECT u.*, GREATEST(u.not_before, clock_timestamp()) AS due
+          FROM unnest($2::uuid[], $3::uuid[], $4::text[], $5::bytea[], $6::text[], $7::bytea[], $8::timestamptz[])
+            AS u (id, tenant, key, digest, destination, payload, not_before)) AS m` + enqueueTail
 
 // The clock is read in a subquery, once, so that it can bound the index scan. $2 is the low-water mark: without it a held snapshot makes every claim
 // walk the finished rows that vacuum cannot remove.
