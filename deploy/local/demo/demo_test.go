@@ -70,7 +70,7 @@ func TestDemoOfTheMadeRepository(t *testing.T) {
 	}
 	want := []string{
 		"opened", "webhook", "receipt", "activity", "due", "claim", "run", "reservation", "attempt", "result", "epoch",
-		"settlement", "intent", "intent", "comment", "check run", "published", "credit",
+		"settlement", "credit", "intent", "intent", "comment", "check run", "published",
 	}
 	if diff := cmp.Diff(want, steps); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)

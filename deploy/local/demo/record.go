@@ -127,7 +127,7 @@ func (w *walk) record(o Options, trace []spans.Span, cost *Cost) Record {
 		Version: recordVersion, StartedAt: w.began.UTC(), QuietMillis: millis(w.quiet), DeliveryID: w.hook.GUID,
 		Tenant: w.delivery.GetTenant(), TargetID: t.GetTargetId(), Generation: t.GetGeneration(), Epoch: t.GetEpoch(), TraceID: w.delivery.GetTraceId(),
 		Repository: Repository{ID: w.repo.ID, FullName: w.repo.FullName, From: o.Repo}, PullRequest: w.pull, Webhook: webhookOf(w.hook),
-		Delivery: plain(w.delivery), Target: plain(t), Answer: w.page.GetAnswer(), Runs: []map[string]any{}, Attempts: plains(w.attempts),
+		Delivery: plain(w.delivery), Target: plain(t), Answer: w.page.GetAnswer(), Runs: plains(w.runs), Attempts: plains(w.attempts),
 		Findings: plains(w.findings), Omissions: plains(w.omitted), FenceVerdicts: verdicts(trace), Decisions: plains(w.page.GetDecisions()),
 		Intents: plains(w.intents), Comments: []Comment{}, CheckRuns: []CheckRun{}, Requests: []Request{}, Steps: w.steps, Cost: cost, Spans: trace,
 		Ledger: Ledger{
@@ -135,9 +135,6 @@ func (w *walk) record(o Options, trace []spans.Span, cost *Cost) Record {
 			Reserved: w.balance.GetReserved().GetMicros(), Spent: w.balance.GetSpent().GetMicros(),
 			Transfers: plains(w.moved), Receipts: plains(w.receipts),
 		},
-	}
-	if w.run != nil {
-		r.Runs = append(r.Runs, plain(w.run))
 	}
 	for _, c := range w.comments {
 		r.Comments = append(r.Comments, Comment{

@@ -12,6 +12,7 @@ import (
 	"github.com/fenceline-dev/fenceline/deploy/local/spans"
 	"github.com/fenceline-dev/fenceline/deploy/local/view"
 	ledgerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/ledger/v1"
+	reviewerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/reviewer/v1"
 	schedulerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1"
 )
 
@@ -24,13 +25,24 @@ func (w *walk) gather(ctx context.Context) error {
 	if err := w.readIntents(ctx); err != nil {
 		return fmt.Errorf("read the intents: %w", err)
 	}
-	if w.run != nil {
-		res, err := w.from.targets.GetRun(ctx, &schedulerv1.GetRunRequest{Tenant: tenant, RunId: w.run.GetRunId()})
-		if err != nil {
-			return fmt.Errorf("read the run: %w", err)
-		}
-		w.run = res.GetRun()
+	target := w.page.GetTarget().GetTargetId()
+	runs, err := w.from.targets.ListRuns(ctx, &schedulerv1.ListRunsRequest{Tenant: tenant, TargetId: target})
+	if err != nil {
+		return fmt.Errorf("read the runs: %w", err)
 	}
+	w.runs = runs.GetRuns()
+	slices.Reverse(w.runs)
+	attempts, err := w.from.reviews.ListAttempts(ctx, &reviewerv1.ListAttemptsRequest{Tenant: tenant, TargetId: target})
+	if err != nil {
+		return fmt.Errorf("read the attempts: %w", err)
+	}
+	w.attempts = attempts.GetAttempts()
+	return w.gatherRest(ctx)
+}
+
+// gatherRest reads the money and what GitHub has.
+func (w *walk) gatherRest(ctx context.Context) error {
+	tenant := w.delivery.GetTenant()
 	moved, err := w.from.accounts.ListTransfers(ctx, &ledgerv1.ListTransfersRequest{Tenant: tenant})
 	if err != nil {
 		return fmt.Errorf("read the transfers: %w", err)

@@ -34,6 +34,7 @@ type walk struct {
 	delivery *ingestv1.Delivery
 	page     *schedulerv1.ExplainTargetResponse // target, answer and decisions as last read
 	run      *schedulerv1.Run
+	runs     []*schedulerv1.Run
 	attempts []*reviewerv1.Attempt
 	findings []*reviewerv1.Finding
 	omitted  []*reviewerv1.Omission
@@ -50,7 +51,7 @@ type walk struct {
 func (w *walk) stages() []func(context.Context) error {
 	return []func(context.Context) error{
 		w.answered, w.received, w.heard, w.due, w.claimed, w.resolved, w.reserved, w.started, w.finished,
-		w.accepted, w.settled, w.intended, w.commented, w.checked, w.published, w.receipted,
+		w.accepted, w.settled, w.receipted, w.intended, w.commented, w.checked, w.published,
 	}
 }
 
