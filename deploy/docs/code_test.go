@@ -145,3 +145,22 @@ func sortedLines(set map[string]bool) string {
 	slices.Sort(all)
 	return fmt.Sprintf("%d:\n  %s", len(all), strings.Join(all, "\n  "))
 }
+
+// alertsOf are the values of the attribute "alert" in a file's log lines.
+func alertsOf(f file) []string {
+	var all []string
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		for i := 1; i < len(call.Args); i++ {
+			key, _ := text(call.Args[i-1])
+			if alert, ok := text(call.Args[i]); ok && key == "alert" {
+				all = append(all, alert)
+			}
+		}
+		return true
+	})
+	return all
+}
