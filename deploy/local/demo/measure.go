@@ -37,8 +37,10 @@ type Cost struct {
 	EngineMs   float64 `json:"engine_ms"`  // in which the engine ran
 	WholeMs    float64 `json:"whole_ms"`   // from the webhook to the last row
 	Idle       Idle    `json:"idle"`       // what was taken off
-	DeliveryID string  `json:"delivery_id"`
-	TraceID    string  `json:"trace_id"`
+
+	Services   map[string]Share `json:"services"` // statements and commits by service
+	DeliveryID string           `json:"delivery_id"`
+	TraceID    string           `json:"trace_id"`
 }
 
 // Idle is what the five do a second when nothing happens.
@@ -47,10 +49,37 @@ type Idle struct {
 	Commits    float64 `json:"commits_per_second"`
 }
 
-// counts of all five services.
+// Share is one service's part of the statements and commits.
+type Share struct {
+	Statements float64 `json:"statements"`
+	Commits    float64 `json:"commits"`
+}
+
+// counts of all five services at one time.
 type counts struct {
-	statements, commits float64
-	at                  time.Time
+	of map[string]Share
+	at time.Time
+}
+
+// rate is what a service did a second between two counts.
+func rate(service string, from, to counts) Share {
+	seconds := to.at.Sub(from.at).Seconds()
+	a, b := from.of[service], to.of[service]
+	return Share{Statements: (b.Statements - a.Statements) / seconds, Commits: (b.Commits - a.Commits) / seconds}
+}
+
+// less fills in what was done between two counts beside what is done when idle.
+func (c *Cost) less(idleFrom, before, after counts) {
+	seconds := after.at.Sub(before.at).Seconds()
+	for _, s := range local.Services {
+		idle, a, b := rate(s, idleFrom, before), before.of[s], after.of[s]
+		share := Share{
+			Statements: max(0, b.Statements-a.Statements-idle.Statements*seconds), Commits: max(0, b.Commits-a.Commits-idle.Commits*seconds),
+		}
+		c.Services[s] = share
+		c.Statements, c.Commits = c.Statements+share.Statements, c.Commits+share.Commits
+		c.Idle.Statements, c.Idle.Commits = c.Idle.Statements+idle.Statements, c.Idle.Commits+idle.Commits
+	}
 }
 
 // measure has a second pull request reviewed and counts what that took. The times are read off its trace
@@ -65,14 +94,14 @@ func (w *walk) measure(ctx context.Context) (*Cost, error) {
 	if err != nil {
 		return nil, fmt.Errorf("push the branch to measure: %w", err)
 	}
-	idleFrom, err := count5(ctx, w.stack.At)
+	idleFrom, err := readCounts(ctx, w.stack.At)
 	if err != nil {
 		return nil, err
 	}
 	if err := pause(ctx, idleTime); err != nil {
 		return nil, err
 	}
-	before, err := count5(ctx, w.stack.At)
+	before, err := readCounts(ctx, w.stack.At)
 	if err != nil {
 		return nil, err
 	}
@@ -90,18 +119,12 @@ func (w *walk) measure(ctx context.Context) (*Cost, error) {
 	if err := pause(ctx, settleTime); err != nil {
 		return nil, err
 	}
-	after, err := count5(ctx, w.stack.At)
+	after, err := readCounts(ctx, w.stack.At)
 	if err != nil {
 		return nil, err
 	}
-	idle := before.at.Sub(idleFrom.at).Seconds()
-	c := &Cost{
-		DeliveryID: opened.Deliveries[0].GUID, QuietMs: millis(w.quiet),
-		Idle: Idle{Statements: (before.statements - idleFrom.statements) / idle, Commits: (before.commits - idleFrom.commits) / idle},
-	}
-	took := after.at.Sub(before.at).Seconds()
-	c.Statements = after.statements - before.statements - c.Idle.Statements*took
-	c.Commits = after.commits - before.commits - c.Idle.Commits*took
+	c := &Cost{DeliveryID: opened.Deliveries[0].GUID, QuietMs: millis(w.quiet), Services: map[string]Share{}}
+	c.less(idleFrom, before, after)
 	res, err := w.from.deliveries.GetDelivery(ctx, &ingestv1.GetDeliveryRequest{DeliveryId: c.DeliveryID})
 	if err != nil || len(res.GetDeliveries()) == 0 {
 		return nil, fmt.Errorf("read the delivery that was measured: %w", err)
@@ -136,45 +159,53 @@ func (w *walk) showCost(c *Cost) {
 	w.t.Title("What one walk takes")
 	w.t.Line("  %.0f SQL statements in %.0f commits, and %.0f ms of its own: %.0f ms from webhook to last row, less %.0f ms of quiet, %.0f ms of GitHub and %.1f ms of engine",
 		c.Statements, c.Commits, c.OwnMillis, c.WholeMs, c.QuietMs, c.GitHubMs, c.EngineMs)
+	var shares []string
+	for _, s := range []string{"ingest", "scheduler", "reviewer", "ledger", "publisher"} {
+		shares = append(shares, fmt.Sprintf("%s %.0f in %.0f", s, c.Services[s].Statements, c.Services[s].Commits))
+	}
+	w.t.Line("  statements by service: %s", strings.Join(shares, ", "))
 	w.t.Line("  %s", w.t.Dim(fmt.Sprintf("counted on a second pull request that nobody watched; idle, the five do %.1f statements a second", c.Idle.Statements)))
 }
 
-// count5 adds up what the five services say they did.
-func count5(ctx context.Context, at local.Addresses) (counts, error) {
-	var sum counts
+// readCounts reads what the five services say they did.
+func readCounts(ctx context.Context, at local.Addresses) (counts, error) {
+	all := counts{of: map[string]Share{}}
 	for _, s := range local.Services {
-		if err := sum.add(ctx, "http://"+at.Debug[s]+"/metrics"); err != nil {
-			return sum, fmt.Errorf("read the metrics of %s: %w", s, err)
+		share, err := readMetrics(ctx, "http://"+at.Debug[s]+"/metrics")
+		if err != nil {
+			return all, fmt.Errorf("read the metrics of %s: %w", s, err)
 		}
+		all.of[s] = share
 	}
-	sum.at = time.Now()
-	return sum, nil
+	all.at = time.Now()
+	return all, nil
 }
 
-func (c *counts) add(ctx context.Context, url string) error {
+func readMetrics(ctx context.Context, url string) (Share, error) {
+	var share Share
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return err
+		return share, err
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return share, err
 	}
 	defer func() { _ = res.Body.Close() }()
 	lines := bufio.NewScanner(io.LimitReader(res.Body, 4<<20))
 	for lines.Scan() {
-		name, value, _ := strings.Cut(lines.Text(), " ")
-		name, _, _ = strings.Cut(name, "{")
-		n, err := strconv.ParseFloat(value[strings.LastIndexByte(value, ' ')+1:], 64)
+		line := lines.Text()
+		name, _, _ := strings.Cut(line[:max(0, strings.LastIndexByte(line, ' '))], "{")
+		n, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
 		switch {
 		case err != nil:
 		case name == "fenceline_db_statements_total":
-			c.statements += n
+			share.Statements += n
 		case name == "fenceline_db_commits_total":
-			c.commits += n
+			share.Commits += n
 		}
 	}
-	return lines.Err()
+	return share, lines.Err()
 }
 
 func pause(ctx context.Context, d time.Duration) error {
