@@ -184,3 +184,6 @@ func median(f []float64) float64 {
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// Exactly is a figure that is counted once, not sampled.
+func Exactly(f float64) Ratio { return Ratio{Pooled: f, Median: f} }
