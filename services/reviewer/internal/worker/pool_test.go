@@ -64,19 +64,19 @@ func (q *queue) fail(err error) {
 // pool is a pool under test: each review takes a second.
 type pool struct {
 	*Pool
-	queue       *queue
-	bell        bell
-	mu          sync.Mutex
-	busy, most  int
-	done        int
-	unannounced int
+	queue      *queue
+	bell       bell
+	mu         sync.Mutex
+	busy, most int
+	done       int
+	missed     int
 }
 
 func newPool() *pool {
 	p := &pool{queue: &queue{}, bell: make(bell, 100)}
 	p.Pool = &Pool{
 		Claims: p.queue, Bell: p.bell, Slots: 2, Scan: 30 * time.Second, Grace: 10 * time.Second, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Found: func(_ context.Context, n int) { p.unannounced += n },
+		Found: func(_ context.Context, n int) { p.find(n) },
 		Review: func(context.Context, context.Context, reviewer.Claim, time.Time) {
 			p.count(1)
 			time.Sleep(time.Second)
@@ -94,6 +94,18 @@ func (p *pool) count(n int) {
 	if n < 0 {
 		p.done++
 	}
+}
+
+func (p *pool) find(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.missed += n
+}
+
+func (p *pool) unannounced() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.missed
 }
 
 func (p *pool) reviewed() int {
@@ -124,8 +136,8 @@ func TestARingIsAnsweredAtOnce(t *testing.T) {
 			p.queue.add(1)
 			p.bell <- struct{}{}
 			time.Sleep(1100 * time.Millisecond)
-			if p.reviewed() != 1 || p.unannounced != 0 {
-				t.Errorf("%d reviewed, %d unannounced", p.reviewed(), p.unannounced)
+			if p.reviewed() != 1 || p.unannounced() != 0 {
+				t.Errorf("%d reviewed, %d unannounced", p.reviewed(), p.unannounced())
 			}
 		})
 	})
@@ -138,8 +150,8 @@ func TestTheScanFindsWhatNoRingAnnounced(t *testing.T) {
 		p.run(t, func() {
 			p.queue.add(1)
 			time.Sleep(40 * time.Second)
-			if p.reviewed() != 1 || p.unannounced != 1 {
-				t.Errorf("%d reviewed, %d unannounced", p.reviewed(), p.unannounced)
+			if p.reviewed() != 1 || p.unannounced() != 1 {
+				t.Errorf("%d reviewed, %d unannounced", p.reviewed(), p.unannounced())
 			}
 		})
 	})
@@ -165,8 +177,8 @@ func TestABacklogIsWorkedOffWithoutFurtherRings(t *testing.T) {
 			p.bell <- struct{}{}
 			time.Sleep(5500 * time.Millisecond)
 		})
-		if p.reviewed() != 9 || p.most != 2 || p.unannounced != 0 {
-			t.Errorf("%d reviewed, %d at once, %d unannounced", p.reviewed(), p.most, p.unannounced)
+		if p.reviewed() != 9 || p.most != 2 || p.unannounced() != 0 {
+			t.Errorf("%d reviewed, %d at once, %d unannounced", p.reviewed(), p.most, p.unannounced())
 		}
 	})
 }
@@ -206,8 +218,8 @@ func TestASchedulerAwayIsAskedAgain(t *testing.T) {
 			}
 			p.queue.fail(nil)
 			time.Sleep(20 * time.Second)
-			if p.reviewed() != 1 || p.unannounced != 0 {
-				t.Errorf("%d reviewed, %d unannounced", p.reviewed(), p.unannounced)
+			if p.reviewed() != 1 || p.unannounced() != 0 {
+				t.Errorf("%d reviewed, %d unannounced", p.reviewed(), p.unannounced())
 			}
 		})
 	})
