@@ -123,13 +123,17 @@ var scopes = map[schedulerv1.PauseScope]scheduler.Scope{
 	schedulerv1.PauseScope_PAUSE_SCOPE_TARGET:       scheduler.ScopeTarget,
 }
 
+// reasonSuspended is the reason of reviewer and publisher where GitHub gives no token: such a pause ends
+// with the suspension.
+const reasonSuspended = "suspended"
+
 // pauseOf is a pause that a worker or the publisher found necessary.
 func pauseOf(p *schedulerv1.Pause) *scheduler.Pause {
 	if p == nil {
 		return nil
 	}
 	cause := scheduler.PauseThrottled
-	if p.GetReason() == "installation_suspended" {
+	if p.GetReason() == reasonSuspended {
 		cause = scheduler.PauseSuspension
 	}
 	return &scheduler.Pause{Scope: scopes[p.GetScope()], Cause: cause, Reason: p.GetReason(), Until: p.GetUntil().AsTime().Truncate(time.Microsecond)}
