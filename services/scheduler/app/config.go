@@ -1,6 +1,8 @@
 package app
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/fenceline-dev/fenceline/pkg/boot"
@@ -41,8 +43,47 @@ type Config struct {
 // Load reads and validates the configuration; every problem is reported at once.
 func Load(env map[string]string) (Config, error) { return config.Load[Config](env) }
 
-// Validate reports every value out of its bounds.
-func (c Config) Validate() error { return c.rules().Validate() }
+// longestClaim is what the database's own constraint allows.
+const longestClaim = time.Hour
+
+// Validate reports every value out of its bounds, by its variable's name.
+func (c Config) Validate() error {
+	var errs []error
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"QUIET", c.Quiet}, {"MAX_WAIT", c.MaxWait}, {"LEASE", c.Lease}, {"MAX_CLAIM", c.MaxClaim}, {"HINT_TRUST", c.HintTrust},
+		{"READ_LAG", c.ReadLag}, {"LAPSE_PAUSE", c.LapseBase}, {"LAPSE_PAUSE_MAX", c.LapseMax}, {"RELEASE_PAUSE", c.Release},
+		{"RETRY_MAX", c.RetryMax},
+	} {
+		if d.value <= 0 {
+			errs = append(errs, fmt.Errorf("SCHEDULER_%s is %s: it must be above zero", d.name, d.value))
+		}
+	}
+	for _, p := range []struct {
+		long, short string
+		is, least   time.Duration
+	}{
+		{"MAX_WAIT", "QUIET", c.MaxWait, c.Quiet},
+		{"MAX_CLAIM", "LEASE", c.MaxClaim, c.Lease},
+		{"LAPSE_PAUSE_MAX", "LAPSE_PAUSE", c.LapseMax, c.LapseBase},
+	} {
+		if p.is > 0 && p.is < p.least {
+			errs = append(errs, fmt.Errorf("SCHEDULER_%s is %s: it can't be shorter than SCHEDULER_%s, %s", p.long, p.is, p.short, p.least))
+		}
+	}
+	if c.MaxClaim > longestClaim {
+		errs = append(errs, fmt.Errorf("SCHEDULER_MAX_CLAIM is %s: it must be at most %s", c.MaxClaim, longestClaim))
+	}
+	if c.Stream == "" {
+		errs = append(errs, errors.New("SCHEDULER_DOORBELL_STREAM is empty"))
+	}
+	if len(errs) == 0 {
+		return c.rules().Validate()
+	}
+	return errors.Join(errs...)
+}
 
 func (c Config) rules() scheduler.Rules {
 	r := scheduler.Defaults()
