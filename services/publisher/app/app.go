@@ -102,7 +102,7 @@ func open(ctx context.Context, cfg Config, p *boot.Process) (*pg.DB, error) {
 func dial(cfg Config, p *boot.Process, target string, reads ...string) (*grpc.ClientConn, error) {
 	conn, err := rpc.Dial(
 		rpc.ClientConfig{Target: target, Plaintext: cfg.RPC.Plaintext, Idempotent: reads},
-		rpc.ClientDeps{Service: service, Tracer: p.Tracer, Log: p.Log},
+		rpc.ClientDeps{Service: service, Tracer: p.Tracer, Meter: p.Meter, Log: p.Log},
 	)
 	if err != nil {
 		return nil, err
