@@ -40,15 +40,14 @@ func Run(ctx context.Context, env map[string]string, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	opts := boot.Options{Service: service, Obs: cfg.Obs, Debug: cfg.Debug, Stderr: stderr}
-	if opts.StopTimeout = 2 * cfg.Grace; opts.StopTimeout < minStop {
-		opts.StopTimeout = minStop
+	opts := boot.Options{
+		Service: service, Obs: cfg.Obs, Debug: cfg.Debug, Stderr: stderr, StopTimeout: cfg.Grace + cutOffTime,
 	}
 	return boot.Run(ctx, opts, func(ctx context.Context, p *boot.Process) error { return start(ctx, cfg, p) })
 }
 
-// minStop leaves a cut-off review the time to be given back.
-const minStop = 20 * time.Second
+// cutOffTime is what a review that was cut off takes at most to write what it must and to be given back.
+const cutOffTime = 25 * time.Second
 
 func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	db, err := open(ctx, cfg, p)

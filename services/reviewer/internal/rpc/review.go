@@ -40,8 +40,11 @@ func New(store reader) *Reviewer { return &Reviewer{store: store} }
 // newest is above every attempt: where the first page begins.
 var newest = reviewer.AttemptCursor{CreatedAt: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), ID: reviewer.AttemptID(uuid.Max)}
 
-// ListAttempts reads the attempts of a run, a target or a tenant, newest first.
+// ListAttempts reads the attempts of a run or a target, newest first.
 func (s *Reviewer) ListAttempts(ctx context.Context, req *reviewerv1.ListAttemptsRequest) (*reviewerv1.ListAttemptsResponse, error) {
+	if req.GetRunId() == "" && req.GetTargetId() == "" {
+		return nil, rpc.Error(codes.InvalidArgument, rpc.ReasonInvalidRequest, "name a run_id or a target_id")
+	}
 	before, ok, err := rpc.PageCursor[reviewer.AttemptCursor](req, req.GetPageToken())
 	if err != nil {
 		return nil, err

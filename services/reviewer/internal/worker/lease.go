@@ -39,8 +39,7 @@ func (j *job) hold(ctx context.Context, asked time.Time) (held context.Context, 
 		every: min(j.Settings.Renew, full/4), call: min(j.Settings.Call, full/4), turn: make(chan struct{}, 1),
 	}
 	j.lease = l
-	l.expiry = time.AfterFunc(full, l.expire)
-	l.extend(asked, full)
+	l.arm(asked, full)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -98,6 +97,14 @@ func (l *lease) alone(call func() error) error {
 	return call()
 }
 
+// arm trusts the claim's own lease.
+func (l *lease) arm(asked time.Time, length time.Duration) {
+	l.mu.Lock()
+	l.expiry = time.AfterFunc(length, l.expire)
+	l.mu.Unlock()
+	l.extend(asked, length)
+}
+
 // extend trusts a lease from the moment it was asked for, less a margin for what the worker still has to
 // do when it stops.
 func (l *lease) extend(asked time.Time, length time.Duration) {
@@ -113,9 +120,8 @@ func (l *lease) extend(asked time.Time, length time.Duration) {
 // expire stops the work when nothing has extended the lease meanwhile.
 func (l *lease) expire() {
 	l.mu.Lock()
-	left := time.Until(l.until)
-	l.mu.Unlock()
-	if left > 0 {
+	defer l.mu.Unlock()
+	if left := time.Until(l.until); left > 0 {
 		l.expiry.Reset(left)
 		return
 	}
