@@ -51,6 +51,9 @@ type world struct {
 	webhook string
 	owner   control.Account
 	repo    control.Repository
+	name    string // the repository's of the day
+
+	installation control.Installation
 }
 
 // newWorld starts everything but the services, so that a test may change their settings first.
@@ -114,7 +117,7 @@ func (w *world) settings(service string) map[string]string {
 			"SCHEDULER_LEDGER_ADDR": w.proxies["ledger"].addr, "SCHEDULER_PUBLISHER_ADDR": w.proxies["publisher"].addr,
 			"SCHEDULER_REDIS_ADDR": w.redis, "SCHEDULER_DOORBELL_STREAM": w.stream,
 			"SCHEDULER_QUIET": "100ms", "SCHEDULER_MAX_WAIT": "2s", "SCHEDULER_LAPSE_PAUSE": "100ms", "SCHEDULER_READ_LAG": "200ms",
-			"SCHEDULER_RELEASE_PAUSE": "200ms", "SCHEDULER_LEASE": "5s",
+			"SCHEDULER_RELEASE_PAUSE": "200ms", "SCHEDULER_RETRY_MAX": "1s", "SCHEDULER_LEASE": "5s",
 		})
 	case "reviewer":
 		maps.Copy(env, map[string]string{
@@ -218,10 +221,10 @@ func (w *world) repository() control.Repository {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if _, err := w.ctl.CreateInstallation(ctx, control.NewInstallation{Account: "acme", Options: control.Options{Webhook: control.None}}); err != nil {
+	if w.installation, err = w.ctl.CreateInstallation(ctx, control.NewInstallation{Account: "acme", Repositories: []string{"widgets"}, Options: control.Options{Webhook: control.None}}); err != nil {
 		w.Fatal(err)
 	}
-	w.repo = repo
+	w.repo, w.name = repo, "widgets"
 	return repo
 }
 
@@ -281,7 +284,7 @@ func (w *world) page(number int, sha string) page {
 // target reads the one target there is.
 func (w *world) target() (*schedulerv1.Target, error) {
 	found, err := w.targets().LookupTarget(w.Context(), &schedulerv1.LookupTargetRequest{
-		Query: fmt.Sprintf("https://github.com/acme/widgets/pull/%d", 1),
+		Query: fmt.Sprintf("https://github.com/acme/%s/pull/%d", w.name, 1),
 	})
 	if err != nil {
 		return nil, err

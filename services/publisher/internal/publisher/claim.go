@@ -26,7 +26,8 @@ type Changes struct {
 	Spacing time.Duration
 
 	Throttles   int
-	Pause       time.Duration // of the installation; 0 is none
+	Pause       time.Duration // of the sender; 0 is none
+	Told        time.Duration // of the installation, for the scheduler to keep
 	PauseReason string
 	Delayed     *Epoch // the epoch that met the pause
 	Release     bool

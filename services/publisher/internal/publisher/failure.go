@@ -49,6 +49,9 @@ func FailureOf(err error) Failure {
 // Word is the failure as the reason of an intent that it ended.
 func (f Failure) Word() string { return strings.ToLower(f.Reason) }
 
+// Suspended tells that the installation gets no token: that may end at any time.
+func (f Failure) Suspended() bool { return f.Word() == "suspended" }
+
 const (
 	minPause = time.Minute
 	maxPause = time.Hour

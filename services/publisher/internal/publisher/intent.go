@@ -71,6 +71,9 @@ type Cell struct {
 	Absent  bool
 }
 
+// maxHolds is more holds in a row than any backoff grows by.
+const maxHolds = 64
+
 // believed is how often in a row a read must be refused before the intent ends by it.
 const believed = 3
 
@@ -303,6 +306,10 @@ func (r Rules) held(c Cell, ev Held, now time.Time) (Cell, []Effect, error) {
 	c.Intent.Available = ev.Until
 	if !ev.Until.After(now) {
 		c.Intent.Available = now.Add(r.backoff(c.Intent, c.Intent.Holds, r.HoldMax))
+	}
+	// A pause may be ended before its time, and nobody tells.
+	if most := now.Add(r.backoff(c.Intent, maxHolds, r.HoldMax)); c.Intent.Available.After(most) {
+		c.Intent.Available = most
 	}
 	return c, nil, nil
 }

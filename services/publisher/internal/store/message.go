@@ -65,7 +65,7 @@ func publicationMessage(w publisher.Work) outbox.Message {
 
 // delayMessage asks for a pause of the installation that GitHub throttles.
 func delayMessage(c publisher.Claim, ch publisher.Changes) outbox.Message {
-	e, until := *ch.Delayed, c.Now.Add(ch.Elapsed+ch.Pause)
+	e, until := *ch.Delayed, c.Now.Add(ch.Elapsed+ch.Told)
 	return outbox.Message{
 		Destination: schedulerv1.SchedulerService_RecordPublication_FullMethodName,
 		Key:         fmt.Sprintf("delay:%s:%d:%d:%d", e.Target, e.At.Lifecycle, e.At.Epoch, until.UnixMicro()),

@@ -236,7 +236,7 @@ func TestPauseHoldsTheInstallationUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = f.Save(t.Context(), c, publisher.Changes{
-		Throttles: 1, Pause: time.Minute, PauseReason: "secondary_limit", Delayed: &e, Release: true,
+		Throttles: 1, Pause: time.Minute, Told: time.Minute, PauseReason: "secondary_limit", Delayed: &e, Release: true,
 	})
 	if err != nil {
 		t.Fatal(err)

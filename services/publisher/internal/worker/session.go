@@ -110,11 +110,15 @@ func (x *session) ended(ctx context.Context, w *publisher.Work, i publisher.Inte
 func (x *session) pause(ctx context.Context, w *publisher.Work, f publisher.Failure) {
 	x.throttles++
 	x.paused = true
-	x.pending.Pause, x.pending.PauseReason = f.Pause(x.throttles), f.Word()
+	x.pending.Told, x.pending.PauseReason = f.Pause(x.throttles), f.Word()
+	x.pending.Pause = x.pending.Told
+	if f.Suspended() { // the scheduler's pause holds us up, and may be ended by an event
+		x.pending.Pause = min(x.pending.Told, x.Rules.HoldMax)
+	}
 	epoch := w.Epoch
 	x.pending.Delayed = &epoch
 	x.Metrics.pause(ctx, f)
-	x.Log.WarnContext(ctx, "installation paused", "installation", x.claim.Installation, "reason", f.Word(), "for", x.pending.Pause.String())
+	x.Log.WarnContext(ctx, "installation paused", "installation", x.claim.Installation, "reason", f.Word(), "for", x.pending.Told.String())
 }
 
 // flush saves what was decided, if enough of the lease is left for what follows.
@@ -170,7 +174,7 @@ func (x *session) save(ctx context.Context, ch publisher.Changes) (time.Duration
 	ch.Cells = x.cells()
 	p := x.pending
 	ch.Ended, ch.Seen, ch.Wrote = p.Ended, p.Seen, p.Wrote || x.urgent
-	ch.Pause, ch.PauseReason, ch.Delayed = p.Pause, p.PauseReason, p.Delayed
+	ch.Pause, ch.Told, ch.PauseReason, ch.Delayed = p.Pause, p.Told, p.PauseReason, p.Delayed
 	ch.Elapsed, ch.Spacing, ch.Throttles = time.Since(x.began), x.Settings.Spacing, x.throttles
 	next, err := x.Store.Save(ctx, x.claim, ch)
 	if err != nil {

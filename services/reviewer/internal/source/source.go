@@ -83,13 +83,13 @@ func trouble(err error) *reviewer.SourceError {
 	switch {
 	case errors.Is(err, github.ErrNoComparison):
 		out.Reason, out.RetryAfter = "NO_COMPARISON", absentRetry
+	case f.Mint && (f.Reason == ghapp.ReasonSuspended || f.Class == ghapp.Gone): // before the class: a suspension's is Throttled
+		out.Kind, out.RetryAfter = reviewer.SourceSuspended, suspendedPause
 	case f.Class == ghapp.Throttled:
 		out.Kind = reviewer.SourceThrottled
 		if out.RetryAfter <= 0 {
 			out.RetryAfter = throttledPause
 		}
-	case f.Mint && (f.Reason == ghapp.ReasonSuspended || f.Class == ghapp.Gone):
-		out.Kind, out.RetryAfter = reviewer.SourceSuspended, suspendedPause
 	case f.Class == ghapp.Refused, f.Class == ghapp.Auth, f.Class == ghapp.Gone:
 		out.Kind, out.RetryAfter = reviewer.SourceDenied, max(f.RetryAfter, deniedRetry)
 	}

@@ -44,7 +44,7 @@ func TestFailuresAreSortedByWhatTheyMeanForTheClaim(t *testing.T) {
 		"server error":             {f(ghapp.NotExecuted, ghapp.ReasonServerError, false, 0), reviewer.SourceAway, 0},
 		"limit with advice":        {f(ghapp.Throttled, ghapp.ReasonPrimaryLimit, false, 5*time.Minute), reviewer.SourceThrottled, 5 * time.Minute},
 		"limit without":            {f(ghapp.Throttled, ghapp.ReasonSecondaryLimit, false, 0), reviewer.SourceThrottled, time.Minute},
-		"suspended":                {f(ghapp.Refused, ghapp.ReasonSuspended, true, 0), reviewer.SourceSuspended, 10 * time.Minute},
+		"suspended":                {f(ghapp.Throttled, ghapp.ReasonSuspended, true, time.Minute), reviewer.SourceSuspended, 10 * time.Minute},
 		"installation gone":        {f(ghapp.Gone, ghapp.ReasonInstallationGone, true, 0), reviewer.SourceSuspended, 10 * time.Minute},
 		"token limit":              {f(ghapp.Throttled, ghapp.ReasonSecondaryLimit, true, time.Minute), reviewer.SourceThrottled, time.Minute},
 		"no token now":             {f(ghapp.NotExecuted, ghapp.ReasonMintUnavailable, true, 0), reviewer.SourceAway, 0},

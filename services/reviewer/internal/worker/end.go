@@ -174,13 +174,14 @@ func releaseFor(err error) reviewer.Release {
 }
 
 func releaseForSource(src *reviewer.SourceError) reviewer.Release {
-	r := reviewer.Release{Reason: reviewer.ReleaseDependencyAway, RetryAfter: max(src.RetryAfter, awayPause), Detail: src.Error()}
+	r := reviewer.Release{Reason: reviewer.ReleaseDependencyAway, RetryAfter: src.RetryAfter, Detail: src.Error()}
 	switch src.Kind {
 	case reviewer.SourceThrottled:
 		r.Reason, r.Pause = reviewer.ReleaseThrottled, &reviewer.Pause{Reason: "throttled", For: r.RetryAfter}
 	case reviewer.SourceSuspended:
 		r.Reason, r.Pause = reviewer.ReleaseThrottled, &reviewer.Pause{Reason: "suspended", For: r.RetryAfter}
 	case reviewer.SourceAway, reviewer.SourceDenied:
+		r.RetryAfter = max(r.RetryAfter, awayPause)
 	}
 	return r
 }

@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fenceline-dev/fenceline/deploy/githubsim/control"
+	publisherv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/publisher/v1"
+	schedulerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1"
+)
+
+const publishEpoch = publisherv1.PublisherService_PublishEpoch_FullMethodName
+
+// handled checks how many writes of a class took effect on GitHub.
+func (w *world) handled(class string, want int) {
+	w.Helper()
+	seen, err := w.ctl.Requests(w.Context(), control.RequestFilter{Class: class})
+	if err != nil {
+		w.Fatal(err)
+	}
+	n := 0
+	for _, r := range seen {
+		if r.Handled && r.Status < 300 {
+			n++
+		}
+	}
+	if n != want {
+		w.Errorf("%d requests of %s took effect, want %d", n, class, want)
+	}
+}
+
+// count reads one number as the administrator.
+func (w *world) count(sql string, args ...any) int64 {
+	w.Helper()
+	conn, err := pgx.Connect(w.Context(), w.db.AdminDSN())
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer func() { _ = conn.Close(w.Context()) }()
+	var n int64
+	if err := conn.QueryRow(w.Context(), sql, args...).Scan(&n); err != nil {
+		w.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+// paused says why there are not n pauses.
+func (w *world) paused(n int64) error {
+	if got := w.count(`SELECT count(*) FROM scheduler.pauses WHERE until IS NULL OR until > clock_timestamp()`); got != n {
+		return fmt.Errorf("%d pauses, want %d", got, n)
+	}
+	return nil
+}
+
+// ended waits until nothing is due or claimed and the last epoch's delivery has ended, however it did.
+func (w *world) ended() *schedulerv1.Target {
+	w.Helper()
+	var at *schedulerv1.Target
+	eventually(w.T, "the last epoch has ended", func() error {
+		t, err := w.target()
+		if err == nil && (t.GetDueAt() != nil || t.GetClaimed() || t.GetDelivery() == "pending") {
+			err = fmt.Errorf("not at rest: %v", t)
+		}
+		at = t
+		return err
+	})
+	return at
+}
