@@ -25,6 +25,111 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type PurgeLifecycleRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Tenant    string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	TargetId  string                 `protobuf:"bytes,2,opt,name=target_id,json=targetId,proto3" json:"target_id,omitempty"`
+	Lifecycle int64                  `protobuf:"varint,3,opt,name=lifecycle,proto3" json:"lifecycle,omitempty"`
+	// The lifecycle's runs.
+	RunIds        []string `protobuf:"bytes,4,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PurgeLifecycleRequest) Reset() {
+	*x = PurgeLifecycleRequest{}
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PurgeLifecycleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PurgeLifecycleRequest) ProtoMessage() {}
+
+func (x *PurgeLifecycleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PurgeLifecycleRequest.ProtoReflect.Descriptor instead.
+func (*PurgeLifecycleRequest) Descriptor() ([]byte, []int) {
+	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *PurgeLifecycleRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *PurgeLifecycleRequest) GetTargetId() string {
+	if x != nil {
+		return x.TargetId
+	}
+	return ""
+}
+
+func (x *PurgeLifecycleRequest) GetLifecycle() int64 {
+	if x != nil {
+		return x.Lifecycle
+	}
+	return 0
+}
+
+func (x *PurgeLifecycleRequest) GetRunIds() []string {
+	if x != nil {
+		return x.RunIds
+	}
+	return nil
+}
+
+type PurgeLifecycleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PurgeLifecycleResponse) Reset() {
+	*x = PurgeLifecycleResponse{}
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PurgeLifecycleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PurgeLifecycleResponse) ProtoMessage() {}
+
+func (x *PurgeLifecycleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PurgeLifecycleResponse.ProtoReflect.Descriptor instead.
+func (*PurgeLifecycleResponse) Descriptor() ([]byte, []int) {
+	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{1}
+}
+
 type ReserveRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -38,7 +143,7 @@ type ReserveRequest struct {
 
 func (x *ReserveRequest) Reset() {
 	*x = ReserveRequest{}
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[0]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -50,7 +155,7 @@ func (x *ReserveRequest) String() string {
 func (*ReserveRequest) ProtoMessage() {}
 
 func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[0]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -63,7 +168,7 @@ func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveRequest.ProtoReflect.Descriptor instead.
 func (*ReserveRequest) Descriptor() ([]byte, []int) {
-	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{0}
+	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ReserveRequest) GetTenant() string {
@@ -111,7 +216,7 @@ type ReserveResponse struct {
 
 func (x *ReserveResponse) Reset() {
 	*x = ReserveResponse{}
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[1]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -123,7 +228,7 @@ func (x *ReserveResponse) String() string {
 func (*ReserveResponse) ProtoMessage() {}
 
 func (x *ReserveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[1]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -136,7 +241,7 @@ func (x *ReserveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveResponse.ProtoReflect.Descriptor instead.
 func (*ReserveResponse) Descriptor() ([]byte, []int) {
-	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{1}
+	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ReserveResponse) GetReserved() *v1.Money {
@@ -170,7 +275,7 @@ type SettleRequest struct {
 
 func (x *SettleRequest) Reset() {
 	*x = SettleRequest{}
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[2]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -182,7 +287,7 @@ func (x *SettleRequest) String() string {
 func (*SettleRequest) ProtoMessage() {}
 
 func (x *SettleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[2]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -195,7 +300,7 @@ func (x *SettleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettleRequest.ProtoReflect.Descriptor instead.
 func (*SettleRequest) Descriptor() ([]byte, []int) {
-	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{2}
+	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SettleRequest) GetTenant() string {
@@ -249,7 +354,7 @@ type SettleResponse struct {
 
 func (x *SettleResponse) Reset() {
 	*x = SettleResponse{}
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[3]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -261,7 +366,7 @@ func (x *SettleResponse) String() string {
 func (*SettleResponse) ProtoMessage() {}
 
 func (x *SettleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[3]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -274,7 +379,7 @@ func (x *SettleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettleResponse.ProtoReflect.Descriptor instead.
 func (*SettleResponse) Descriptor() ([]byte, []int) {
-	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{3}
+	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SettleResponse) GetSettled() *v1.Money {
@@ -296,7 +401,7 @@ type VoidRequest struct {
 
 func (x *VoidRequest) Reset() {
 	*x = VoidRequest{}
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[4]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -308,7 +413,7 @@ func (x *VoidRequest) String() string {
 func (*VoidRequest) ProtoMessage() {}
 
 func (x *VoidRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[4]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -321,7 +426,7 @@ func (x *VoidRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoidRequest.ProtoReflect.Descriptor instead.
 func (*VoidRequest) Descriptor() ([]byte, []int) {
-	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{4}
+	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *VoidRequest) GetTenant() string {
@@ -360,7 +465,7 @@ type VoidResponse struct {
 
 func (x *VoidResponse) Reset() {
 	*x = VoidResponse{}
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[5]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -372,7 +477,7 @@ func (x *VoidResponse) String() string {
 func (*VoidResponse) ProtoMessage() {}
 
 func (x *VoidResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[5]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -385,7 +490,7 @@ func (x *VoidResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VoidResponse.ProtoReflect.Descriptor instead.
 func (*VoidResponse) Descriptor() ([]byte, []int) {
-	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{5}
+	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{7}
 }
 
 type IssueReceiptRequest struct {
@@ -395,7 +500,7 @@ type IssueReceiptRequest struct {
 	// The epoch by which the run ended; 0 for a dry run's end.
 	Epoch    int64  `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	TargetId string `protobuf:"bytes,4,opt,name=target_id,json=targetId,proto3" json:"target_id,omitempty"`
-	// accepted, refused, over_budget, superseded.
+	// accepted, refused, reused, superseded.
 	Outcome string `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// The attempt whose result was accepted, empty where none was.
 	AttemptId     string `protobuf:"bytes,6,opt,name=attempt_id,json=attemptId,proto3" json:"attempt_id,omitempty"`
@@ -405,7 +510,7 @@ type IssueReceiptRequest struct {
 
 func (x *IssueReceiptRequest) Reset() {
 	*x = IssueReceiptRequest{}
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[6]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -417,7 +522,7 @@ func (x *IssueReceiptRequest) String() string {
 func (*IssueReceiptRequest) ProtoMessage() {}
 
 func (x *IssueReceiptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[6]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -430,7 +535,7 @@ func (x *IssueReceiptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueReceiptRequest.ProtoReflect.Descriptor instead.
 func (*IssueReceiptRequest) Descriptor() ([]byte, []int) {
-	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{6}
+	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *IssueReceiptRequest) GetTenant() string {
@@ -483,7 +588,7 @@ type IssueReceiptResponse struct {
 
 func (x *IssueReceiptResponse) Reset() {
 	*x = IssueReceiptResponse{}
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[7]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -495,7 +600,7 @@ func (x *IssueReceiptResponse) String() string {
 func (*IssueReceiptResponse) ProtoMessage() {}
 
 func (x *IssueReceiptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[7]
+	mi := &file_fenceline_ledger_v1_ledger_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -508,14 +613,21 @@ func (x *IssueReceiptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueReceiptResponse.ProtoReflect.Descriptor instead.
 func (*IssueReceiptResponse) Descriptor() ([]byte, []int) {
-	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{7}
+	return file_fenceline_ledger_v1_ledger_proto_rawDescGZIP(), []int{9}
 }
 
 var File_fenceline_ledger_v1_ledger_proto protoreflect.FileDescriptor
 
 const file_fenceline_ledger_v1_ledger_proto_rawDesc = "" +
 	"\n" +
-	" fenceline/ledger/v1/ledger.proto\x12\x13fenceline.ledger.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfenceline/type/v1/money.proto\"\xd9\x01\n" +
+	" fenceline/ledger/v1/ledger.proto\x12\x13fenceline.ledger.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfenceline/type/v1/money.proto\"\xb2\x01\n" +
+	"\x15PurgeLifecycleRequest\x12 \n" +
+	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
+	"\ttarget_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\btargetId\x12%\n" +
+	"\tlifecycle\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x01R\tlifecycle\x12)\n" +
+	"\arun_ids\x18\x04 \x03(\tB\x10\xbaH\r\x92\x01\n" +
+	"\x10\x90N\"\x05r\x03\xb0\x01\x01R\x06runIds\"\x18\n" +
+	"\x16PurgeLifecycleResponse\"\xd9\x01\n" +
 	"\x0eReserveRequest\x12 \n" +
 	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12'\n" +
 	"\n" +
@@ -551,12 +663,13 @@ const file_fenceline_ledger_v1_ledger_proto_rawDesc = "" +
 	"\aoutcome\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18dR\aoutcome\x12*\n" +
 	"\n" +
 	"attempt_id\x18\x06 \x01(\tB\v\xbaH\b\xd8\x01\x01r\x03\xb0\x01\x01R\tattemptId\"\x16\n" +
-	"\x14IssueReceiptResponse2\xea\x02\n" +
+	"\x14IssueReceiptResponse2\xd5\x03\n" +
 	"\rLedgerService\x12T\n" +
 	"\aReserve\x12#.fenceline.ledger.v1.ReserveRequest\x1a$.fenceline.ledger.v1.ReserveResponse\x12Q\n" +
 	"\x06Settle\x12\".fenceline.ledger.v1.SettleRequest\x1a#.fenceline.ledger.v1.SettleResponse\x12K\n" +
 	"\x04Void\x12 .fenceline.ledger.v1.VoidRequest\x1a!.fenceline.ledger.v1.VoidResponse\x12c\n" +
-	"\fIssueReceipt\x12(.fenceline.ledger.v1.IssueReceiptRequest\x1a).fenceline.ledger.v1.IssueReceiptResponseB\xdf\x01\n" +
+	"\fIssueReceipt\x12(.fenceline.ledger.v1.IssueReceiptRequest\x1a).fenceline.ledger.v1.IssueReceiptResponse\x12i\n" +
+	"\x0ePurgeLifecycle\x12*.fenceline.ledger.v1.PurgeLifecycleRequest\x1a+.fenceline.ledger.v1.PurgeLifecycleResponseB\xdf\x01\n" +
 	"\x17com.fenceline.ledger.v1B\vLedgerProtoP\x01ZIgithub.com/fenceline-dev/fenceline/proto/gen/fenceline/ledger/v1;ledgerv1\xa2\x02\x03FLX\xaa\x02\x13Fenceline.Ledger.V1\xca\x02\x13Fenceline\\Ledger\\V1\xe2\x02\x1fFenceline\\Ledger\\V1\\GPBMetadata\xea\x02\x15Fenceline::Ledger::V1b\x06proto3"
 
 var (
@@ -571,37 +684,41 @@ func file_fenceline_ledger_v1_ledger_proto_rawDescGZIP() []byte {
 	return file_fenceline_ledger_v1_ledger_proto_rawDescData
 }
 
-var file_fenceline_ledger_v1_ledger_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_fenceline_ledger_v1_ledger_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_fenceline_ledger_v1_ledger_proto_goTypes = []any{
-	(*ReserveRequest)(nil),       // 0: fenceline.ledger.v1.ReserveRequest
-	(*ReserveResponse)(nil),      // 1: fenceline.ledger.v1.ReserveResponse
-	(*SettleRequest)(nil),        // 2: fenceline.ledger.v1.SettleRequest
-	(*SettleResponse)(nil),       // 3: fenceline.ledger.v1.SettleResponse
-	(*VoidRequest)(nil),          // 4: fenceline.ledger.v1.VoidRequest
-	(*VoidResponse)(nil),         // 5: fenceline.ledger.v1.VoidResponse
-	(*IssueReceiptRequest)(nil),  // 6: fenceline.ledger.v1.IssueReceiptRequest
-	(*IssueReceiptResponse)(nil), // 7: fenceline.ledger.v1.IssueReceiptResponse
-	(*v1.Money)(nil),             // 8: fenceline.type.v1.Money
+	(*PurgeLifecycleRequest)(nil),  // 0: fenceline.ledger.v1.PurgeLifecycleRequest
+	(*PurgeLifecycleResponse)(nil), // 1: fenceline.ledger.v1.PurgeLifecycleResponse
+	(*ReserveRequest)(nil),         // 2: fenceline.ledger.v1.ReserveRequest
+	(*ReserveResponse)(nil),        // 3: fenceline.ledger.v1.ReserveResponse
+	(*SettleRequest)(nil),          // 4: fenceline.ledger.v1.SettleRequest
+	(*SettleResponse)(nil),         // 5: fenceline.ledger.v1.SettleResponse
+	(*VoidRequest)(nil),            // 6: fenceline.ledger.v1.VoidRequest
+	(*VoidResponse)(nil),           // 7: fenceline.ledger.v1.VoidResponse
+	(*IssueReceiptRequest)(nil),    // 8: fenceline.ledger.v1.IssueReceiptRequest
+	(*IssueReceiptResponse)(nil),   // 9: fenceline.ledger.v1.IssueReceiptResponse
+	(*v1.Money)(nil),               // 10: fenceline.type.v1.Money
 }
 var file_fenceline_ledger_v1_ledger_proto_depIdxs = []int32{
-	8, // 0: fenceline.ledger.v1.ReserveRequest.amount:type_name -> fenceline.type.v1.Money
-	8, // 1: fenceline.ledger.v1.ReserveResponse.reserved:type_name -> fenceline.type.v1.Money
-	8, // 2: fenceline.ledger.v1.ReserveResponse.available:type_name -> fenceline.type.v1.Money
-	8, // 3: fenceline.ledger.v1.SettleRequest.amount:type_name -> fenceline.type.v1.Money
-	8, // 4: fenceline.ledger.v1.SettleResponse.settled:type_name -> fenceline.type.v1.Money
-	0, // 5: fenceline.ledger.v1.LedgerService.Reserve:input_type -> fenceline.ledger.v1.ReserveRequest
-	2, // 6: fenceline.ledger.v1.LedgerService.Settle:input_type -> fenceline.ledger.v1.SettleRequest
-	4, // 7: fenceline.ledger.v1.LedgerService.Void:input_type -> fenceline.ledger.v1.VoidRequest
-	6, // 8: fenceline.ledger.v1.LedgerService.IssueReceipt:input_type -> fenceline.ledger.v1.IssueReceiptRequest
-	1, // 9: fenceline.ledger.v1.LedgerService.Reserve:output_type -> fenceline.ledger.v1.ReserveResponse
-	3, // 10: fenceline.ledger.v1.LedgerService.Settle:output_type -> fenceline.ledger.v1.SettleResponse
-	5, // 11: fenceline.ledger.v1.LedgerService.Void:output_type -> fenceline.ledger.v1.VoidResponse
-	7, // 12: fenceline.ledger.v1.LedgerService.IssueReceipt:output_type -> fenceline.ledger.v1.IssueReceiptResponse
-	9, // [9:13] is the sub-list for method output_type
-	5, // [5:9] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	10, // 0: fenceline.ledger.v1.ReserveRequest.amount:type_name -> fenceline.type.v1.Money
+	10, // 1: fenceline.ledger.v1.ReserveResponse.reserved:type_name -> fenceline.type.v1.Money
+	10, // 2: fenceline.ledger.v1.ReserveResponse.available:type_name -> fenceline.type.v1.Money
+	10, // 3: fenceline.ledger.v1.SettleRequest.amount:type_name -> fenceline.type.v1.Money
+	10, // 4: fenceline.ledger.v1.SettleResponse.settled:type_name -> fenceline.type.v1.Money
+	2,  // 5: fenceline.ledger.v1.LedgerService.Reserve:input_type -> fenceline.ledger.v1.ReserveRequest
+	4,  // 6: fenceline.ledger.v1.LedgerService.Settle:input_type -> fenceline.ledger.v1.SettleRequest
+	6,  // 7: fenceline.ledger.v1.LedgerService.Void:input_type -> fenceline.ledger.v1.VoidRequest
+	8,  // 8: fenceline.ledger.v1.LedgerService.IssueReceipt:input_type -> fenceline.ledger.v1.IssueReceiptRequest
+	0,  // 9: fenceline.ledger.v1.LedgerService.PurgeLifecycle:input_type -> fenceline.ledger.v1.PurgeLifecycleRequest
+	3,  // 10: fenceline.ledger.v1.LedgerService.Reserve:output_type -> fenceline.ledger.v1.ReserveResponse
+	5,  // 11: fenceline.ledger.v1.LedgerService.Settle:output_type -> fenceline.ledger.v1.SettleResponse
+	7,  // 12: fenceline.ledger.v1.LedgerService.Void:output_type -> fenceline.ledger.v1.VoidResponse
+	9,  // 13: fenceline.ledger.v1.LedgerService.IssueReceipt:output_type -> fenceline.ledger.v1.IssueReceiptResponse
+	1,  // 14: fenceline.ledger.v1.LedgerService.PurgeLifecycle:output_type -> fenceline.ledger.v1.PurgeLifecycleResponse
+	10, // [10:15] is the sub-list for method output_type
+	5,  // [5:10] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_fenceline_ledger_v1_ledger_proto_init() }
@@ -615,7 +732,7 @@ func file_fenceline_ledger_v1_ledger_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fenceline_ledger_v1_ledger_proto_rawDesc), len(file_fenceline_ledger_v1_ledger_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

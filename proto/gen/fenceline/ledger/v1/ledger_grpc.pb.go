@@ -21,10 +21,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	LedgerService_Reserve_FullMethodName      = "/fenceline.ledger.v1.LedgerService/Reserve"
-	LedgerService_Settle_FullMethodName       = "/fenceline.ledger.v1.LedgerService/Settle"
-	LedgerService_Void_FullMethodName         = "/fenceline.ledger.v1.LedgerService/Void"
-	LedgerService_IssueReceipt_FullMethodName = "/fenceline.ledger.v1.LedgerService/IssueReceipt"
+	LedgerService_Reserve_FullMethodName        = "/fenceline.ledger.v1.LedgerService/Reserve"
+	LedgerService_Settle_FullMethodName         = "/fenceline.ledger.v1.LedgerService/Settle"
+	LedgerService_Void_FullMethodName           = "/fenceline.ledger.v1.LedgerService/Void"
+	LedgerService_IssueReceipt_FullMethodName   = "/fenceline.ledger.v1.LedgerService/IssueReceipt"
+	LedgerService_PurgeLifecycle_FullMethodName = "/fenceline.ledger.v1.LedgerService/PurgeLifecycle"
 )
 
 // LedgerServiceClient is the client API for LedgerService service.
@@ -45,6 +46,10 @@ type LedgerServiceClient interface {
 	// IssueReceipt tells the ledger how a run ended. Called by the scheduler through its outbox.
 	// Idempotent on (run, epoch).
 	IssueReceipt(ctx context.Context, in *IssueReceiptRequest, opts ...grpc.CallOption) (*IssueReceiptResponse, error)
+	// PurgeLifecycle folds the transfers of an ended lifecycle's runs into the tenant's opening transfer and
+	// removes their reservations and receipts, once none is open. Called by the scheduler through its outbox.
+	// Idempotent; UNAVAILABLE with RetryInfo while there is more to do.
+	PurgeLifecycle(ctx context.Context, in *PurgeLifecycleRequest, opts ...grpc.CallOption) (*PurgeLifecycleResponse, error)
 }
 
 type ledgerServiceClient struct {
@@ -95,6 +100,16 @@ func (c *ledgerServiceClient) IssueReceipt(ctx context.Context, in *IssueReceipt
 	return out, nil
 }
 
+func (c *ledgerServiceClient) PurgeLifecycle(ctx context.Context, in *PurgeLifecycleRequest, opts ...grpc.CallOption) (*PurgeLifecycleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PurgeLifecycleResponse)
+	err := c.cc.Invoke(ctx, LedgerService_PurgeLifecycle_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LedgerServiceServer is the server API for LedgerService service.
 // All implementations must embed UnimplementedLedgerServiceServer
 // for forward compatibility.
@@ -113,6 +128,10 @@ type LedgerServiceServer interface {
 	// IssueReceipt tells the ledger how a run ended. Called by the scheduler through its outbox.
 	// Idempotent on (run, epoch).
 	IssueReceipt(context.Context, *IssueReceiptRequest) (*IssueReceiptResponse, error)
+	// PurgeLifecycle folds the transfers of an ended lifecycle's runs into the tenant's opening transfer and
+	// removes their reservations and receipts, once none is open. Called by the scheduler through its outbox.
+	// Idempotent; UNAVAILABLE with RetryInfo while there is more to do.
+	PurgeLifecycle(context.Context, *PurgeLifecycleRequest) (*PurgeLifecycleResponse, error)
 	mustEmbedUnimplementedLedgerServiceServer()
 }
 
@@ -134,6 +153,9 @@ func (UnimplementedLedgerServiceServer) Void(context.Context, *VoidRequest) (*Vo
 }
 func (UnimplementedLedgerServiceServer) IssueReceipt(context.Context, *IssueReceiptRequest) (*IssueReceiptResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method IssueReceipt not implemented")
+}
+func (UnimplementedLedgerServiceServer) PurgeLifecycle(context.Context, *PurgeLifecycleRequest) (*PurgeLifecycleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PurgeLifecycle not implemented")
 }
 func (UnimplementedLedgerServiceServer) mustEmbedUnimplementedLedgerServiceServer() {}
 func (UnimplementedLedgerServiceServer) testEmbeddedByValue()                       {}
@@ -228,6 +250,24 @@ func _LedgerService_IssueReceipt_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LedgerService_PurgeLifecycle_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PurgeLifecycleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LedgerServiceServer).PurgeLifecycle(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LedgerService_PurgeLifecycle_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LedgerServiceServer).PurgeLifecycle(ctx, req.(*PurgeLifecycleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // LedgerService_ServiceDesc is the grpc.ServiceDesc for LedgerService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -250,6 +290,10 @@ var LedgerService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "IssueReceipt",
 			Handler:    _LedgerService_IssueReceipt_Handler,
+		},
+		{
+			MethodName: "PurgeLifecycle",
+			Handler:    _LedgerService_PurgeLifecycle_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

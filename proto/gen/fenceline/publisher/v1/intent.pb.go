@@ -30,6 +30,8 @@ const (
 	Surface_SURFACE_UNSPECIFIED Surface = 0
 	Surface_SURFACE_SUMMARY     Surface = 1
 	Surface_SURFACE_CHECK_RUN   Surface = 2
+	// The answer to a slash command.
+	Surface_SURFACE_REPLY Surface = 3
 )
 
 // Enum value maps for Surface.
@@ -38,11 +40,13 @@ var (
 		0: "SURFACE_UNSPECIFIED",
 		1: "SURFACE_SUMMARY",
 		2: "SURFACE_CHECK_RUN",
+		3: "SURFACE_REPLY",
 	}
 	Surface_value = map[string]int32{
 		"SURFACE_UNSPECIFIED": 0,
 		"SURFACE_SUMMARY":     1,
 		"SURFACE_CHECK_RUN":   2,
+		"SURFACE_REPLY":       3,
 	}
 )
 
@@ -131,6 +135,119 @@ func (IntentState) EnumDescriptor() ([]byte, []int) {
 	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{1}
 }
 
+type PreviewRunRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Tenant      string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	TargetId    string                 `protobuf:"bytes,2,opt,name=target_id,json=targetId,proto3" json:"target_id,omitempty"`
+	PullRequest *PullRequest           `protobuf:"bytes,3,opt,name=pull_request,json=pullRequest,proto3" json:"pull_request,omitempty"`
+	// With its result: attempt_id is required.
+	Run           *Run `protobuf:"bytes,4,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewRunRequest) Reset() {
+	*x = PreviewRunRequest{}
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewRunRequest) ProtoMessage() {}
+
+func (x *PreviewRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewRunRequest.ProtoReflect.Descriptor instead.
+func (*PreviewRunRequest) Descriptor() ([]byte, []int) {
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *PreviewRunRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *PreviewRunRequest) GetTargetId() string {
+	if x != nil {
+		return x.TargetId
+	}
+	return ""
+}
+
+func (x *PreviewRunRequest) GetPullRequest() *PullRequest {
+	if x != nil {
+		return x.PullRequest
+	}
+	return nil
+}
+
+func (x *PreviewRunRequest) GetRun() *Run {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+type PreviewRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Body          string                 `protobuf:"bytes,1,opt,name=body,proto3" json:"body,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewRunResponse) Reset() {
+	*x = PreviewRunResponse{}
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewRunResponse) ProtoMessage() {}
+
+func (x *PreviewRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewRunResponse.ProtoReflect.Descriptor instead.
+func (*PreviewRunResponse) Descriptor() ([]byte, []int) {
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *PreviewRunResponse) GetBody() string {
+	if x != nil {
+		return x.Body
+	}
+	return ""
+}
+
 type Intent struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	IntentId string                 `protobuf:"bytes,1,opt,name=intent_id,json=intentId,proto3" json:"intent_id,omitempty"`
@@ -162,7 +279,7 @@ type Intent struct {
 
 func (x *Intent) Reset() {
 	*x = Intent{}
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[0]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -174,7 +291,7 @@ func (x *Intent) String() string {
 func (*Intent) ProtoMessage() {}
 
 func (x *Intent) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[0]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -187,7 +304,7 @@ func (x *Intent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Intent.ProtoReflect.Descriptor instead.
 func (*Intent) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{0}
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Intent) GetIntentId() string {
@@ -350,7 +467,7 @@ type ListIntentsRequest struct {
 
 func (x *ListIntentsRequest) Reset() {
 	*x = ListIntentsRequest{}
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[1]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -362,7 +479,7 @@ func (x *ListIntentsRequest) String() string {
 func (*ListIntentsRequest) ProtoMessage() {}
 
 func (x *ListIntentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[1]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -375,7 +492,7 @@ func (x *ListIntentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIntentsRequest.ProtoReflect.Descriptor instead.
 func (*ListIntentsRequest) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{1}
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListIntentsRequest) GetTenant() string {
@@ -423,7 +540,7 @@ type ListIntentsResponse struct {
 
 func (x *ListIntentsResponse) Reset() {
 	*x = ListIntentsResponse{}
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[2]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -435,7 +552,7 @@ func (x *ListIntentsResponse) String() string {
 func (*ListIntentsResponse) ProtoMessage() {}
 
 func (x *ListIntentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[2]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -448,7 +565,7 @@ func (x *ListIntentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIntentsResponse.ProtoReflect.Descriptor instead.
 func (*ListIntentsResponse) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{2}
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListIntentsResponse) GetIntents() []*Intent {
@@ -475,7 +592,7 @@ type GetIntentRequest struct {
 
 func (x *GetIntentRequest) Reset() {
 	*x = GetIntentRequest{}
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[3]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -487,7 +604,7 @@ func (x *GetIntentRequest) String() string {
 func (*GetIntentRequest) ProtoMessage() {}
 
 func (x *GetIntentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[3]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -500,7 +617,7 @@ func (x *GetIntentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIntentRequest.ProtoReflect.Descriptor instead.
 func (*GetIntentRequest) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{3}
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetIntentRequest) GetTenant() string {
@@ -528,7 +645,7 @@ type GetIntentResponse struct {
 
 func (x *GetIntentResponse) Reset() {
 	*x = GetIntentResponse{}
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[4]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -540,7 +657,7 @@ func (x *GetIntentResponse) String() string {
 func (*GetIntentResponse) ProtoMessage() {}
 
 func (x *GetIntentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[4]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -553,7 +670,7 @@ func (x *GetIntentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIntentResponse.ProtoReflect.Descriptor instead.
 func (*GetIntentResponse) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{4}
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetIntentResponse) GetIntent() *Intent {
@@ -580,7 +697,7 @@ type RetryIntentRequest struct {
 
 func (x *RetryIntentRequest) Reset() {
 	*x = RetryIntentRequest{}
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[5]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -592,7 +709,7 @@ func (x *RetryIntentRequest) String() string {
 func (*RetryIntentRequest) ProtoMessage() {}
 
 func (x *RetryIntentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[5]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -605,7 +722,7 @@ func (x *RetryIntentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryIntentRequest.ProtoReflect.Descriptor instead.
 func (*RetryIntentRequest) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{5}
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RetryIntentRequest) GetTenant() string {
@@ -631,7 +748,7 @@ type RetryIntentResponse struct {
 
 func (x *RetryIntentResponse) Reset() {
 	*x = RetryIntentResponse{}
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[6]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -643,7 +760,7 @@ func (x *RetryIntentResponse) String() string {
 func (*RetryIntentResponse) ProtoMessage() {}
 
 func (x *RetryIntentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[6]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -656,7 +773,7 @@ func (x *RetryIntentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryIntentResponse.ProtoReflect.Descriptor instead.
 func (*RetryIntentResponse) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{6}
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RetryIntentResponse) GetIntent() *Intent {
@@ -670,7 +787,14 @@ var File_fenceline_publisher_v1_intent_proto protoreflect.FileDescriptor
 
 const file_fenceline_publisher_v1_intent_proto_rawDesc = "" +
 	"\n" +
-	"#fenceline/publisher/v1/intent.proto\x12\x16fenceline.publisher.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdf\x05\n" +
+	"#fenceline/publisher/v1/intent.proto\x12\x16fenceline.publisher.v1\x1a\x1bbuf/validate/validate.proto\x1a&fenceline/publisher/v1/publisher.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe3\x01\n" +
+	"\x11PreviewRunRequest\x12 \n" +
+	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
+	"\ttarget_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\btargetId\x12N\n" +
+	"\fpull_request\x18\x03 \x01(\v2#.fenceline.publisher.v1.PullRequestB\x06\xbaH\x03\xc8\x01\x01R\vpullRequest\x125\n" +
+	"\x03run\x18\x04 \x01(\v2\x1b.fenceline.publisher.v1.RunB\x06\xbaH\x03\xc8\x01\x01R\x03run\"(\n" +
+	"\x12PreviewRunResponse\x12\x12\n" +
+	"\x04body\x18\x01 \x01(\tR\x04body\"\xdf\x05\n" +
 	"\x06Intent\x12\x1b\n" +
 	"\tintent_id\x18\x01 \x01(\tR\bintentId\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x10\n" +
@@ -717,21 +841,24 @@ const file_fenceline_publisher_v1_intent_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
 	"\tintent_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\bintentId\"M\n" +
 	"\x13RetryIntentResponse\x126\n" +
-	"\x06intent\x18\x01 \x01(\v2\x1e.fenceline.publisher.v1.IntentR\x06intent*N\n" +
+	"\x06intent\x18\x01 \x01(\v2\x1e.fenceline.publisher.v1.IntentR\x06intent*a\n" +
 	"\aSurface\x12\x17\n" +
 	"\x13SURFACE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSURFACE_SUMMARY\x10\x01\x12\x15\n" +
-	"\x11SURFACE_CHECK_RUN\x10\x02*\x93\x01\n" +
+	"\x11SURFACE_CHECK_RUN\x10\x02\x12\x11\n" +
+	"\rSURFACE_REPLY\x10\x03*\x93\x01\n" +
 	"\vIntentState\x12\x1c\n" +
 	"\x18INTENT_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14INTENT_STATE_PENDING\x10\x01\x12\x18\n" +
 	"\x14INTENT_STATE_SENDING\x10\x02\x12\x1a\n" +
 	"\x16INTENT_STATE_CONFIRMED\x10\x03\x12\x16\n" +
-	"\x12INTENT_STATE_ENDED\x10\x042\xc1\x02\n" +
+	"\x12INTENT_STATE_ENDED\x10\x042\xa6\x03\n" +
 	"\rIntentService\x12f\n" +
 	"\vListIntents\x12*.fenceline.publisher.v1.ListIntentsRequest\x1a+.fenceline.publisher.v1.ListIntentsResponse\x12`\n" +
 	"\tGetIntent\x12(.fenceline.publisher.v1.GetIntentRequest\x1a).fenceline.publisher.v1.GetIntentResponse\x12f\n" +
-	"\vRetryIntent\x12*.fenceline.publisher.v1.RetryIntentRequest\x1a+.fenceline.publisher.v1.RetryIntentResponseB\xf4\x01\n" +
+	"\vRetryIntent\x12*.fenceline.publisher.v1.RetryIntentRequest\x1a+.fenceline.publisher.v1.RetryIntentResponse\x12c\n" +
+	"\n" +
+	"PreviewRun\x12).fenceline.publisher.v1.PreviewRunRequest\x1a*.fenceline.publisher.v1.PreviewRunResponseB\xf4\x01\n" +
 	"\x1acom.fenceline.publisher.v1B\vIntentProtoP\x01ZOgithub.com/fenceline-dev/fenceline/proto/gen/fenceline/publisher/v1;publisherv1\xa2\x02\x03FPX\xaa\x02\x16Fenceline.Publisher.V1\xca\x02\x16Fenceline\\Publisher\\V1\xe2\x02\"Fenceline\\Publisher\\V1\\GPBMetadata\xea\x02\x18Fenceline::Publisher::V1b\x06proto3"
 
 var (
@@ -747,41 +874,49 @@ func file_fenceline_publisher_v1_intent_proto_rawDescGZIP() []byte {
 }
 
 var file_fenceline_publisher_v1_intent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fenceline_publisher_v1_intent_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_fenceline_publisher_v1_intent_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_fenceline_publisher_v1_intent_proto_goTypes = []any{
 	(Surface)(0),                  // 0: fenceline.publisher.v1.Surface
 	(IntentState)(0),              // 1: fenceline.publisher.v1.IntentState
-	(*Intent)(nil),                // 2: fenceline.publisher.v1.Intent
-	(*ListIntentsRequest)(nil),    // 3: fenceline.publisher.v1.ListIntentsRequest
-	(*ListIntentsResponse)(nil),   // 4: fenceline.publisher.v1.ListIntentsResponse
-	(*GetIntentRequest)(nil),      // 5: fenceline.publisher.v1.GetIntentRequest
-	(*GetIntentResponse)(nil),     // 6: fenceline.publisher.v1.GetIntentResponse
-	(*RetryIntentRequest)(nil),    // 7: fenceline.publisher.v1.RetryIntentRequest
-	(*RetryIntentResponse)(nil),   // 8: fenceline.publisher.v1.RetryIntentResponse
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*PreviewRunRequest)(nil),     // 2: fenceline.publisher.v1.PreviewRunRequest
+	(*PreviewRunResponse)(nil),    // 3: fenceline.publisher.v1.PreviewRunResponse
+	(*Intent)(nil),                // 4: fenceline.publisher.v1.Intent
+	(*ListIntentsRequest)(nil),    // 5: fenceline.publisher.v1.ListIntentsRequest
+	(*ListIntentsResponse)(nil),   // 6: fenceline.publisher.v1.ListIntentsResponse
+	(*GetIntentRequest)(nil),      // 7: fenceline.publisher.v1.GetIntentRequest
+	(*GetIntentResponse)(nil),     // 8: fenceline.publisher.v1.GetIntentResponse
+	(*RetryIntentRequest)(nil),    // 9: fenceline.publisher.v1.RetryIntentRequest
+	(*RetryIntentResponse)(nil),   // 10: fenceline.publisher.v1.RetryIntentResponse
+	(*PullRequest)(nil),           // 11: fenceline.publisher.v1.PullRequest
+	(*Run)(nil),                   // 12: fenceline.publisher.v1.Run
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
 }
 var file_fenceline_publisher_v1_intent_proto_depIdxs = []int32{
-	0,  // 0: fenceline.publisher.v1.Intent.surface:type_name -> fenceline.publisher.v1.Surface
-	1,  // 1: fenceline.publisher.v1.Intent.state:type_name -> fenceline.publisher.v1.IntentState
-	9,  // 2: fenceline.publisher.v1.Intent.created_at:type_name -> google.protobuf.Timestamp
-	9,  // 3: fenceline.publisher.v1.Intent.available_at:type_name -> google.protobuf.Timestamp
-	9,  // 4: fenceline.publisher.v1.Intent.sent_at:type_name -> google.protobuf.Timestamp
-	9,  // 5: fenceline.publisher.v1.Intent.ended_at:type_name -> google.protobuf.Timestamp
-	1,  // 6: fenceline.publisher.v1.ListIntentsRequest.state:type_name -> fenceline.publisher.v1.IntentState
-	2,  // 7: fenceline.publisher.v1.ListIntentsResponse.intents:type_name -> fenceline.publisher.v1.Intent
-	2,  // 8: fenceline.publisher.v1.GetIntentResponse.intent:type_name -> fenceline.publisher.v1.Intent
-	2,  // 9: fenceline.publisher.v1.RetryIntentResponse.intent:type_name -> fenceline.publisher.v1.Intent
-	3,  // 10: fenceline.publisher.v1.IntentService.ListIntents:input_type -> fenceline.publisher.v1.ListIntentsRequest
-	5,  // 11: fenceline.publisher.v1.IntentService.GetIntent:input_type -> fenceline.publisher.v1.GetIntentRequest
-	7,  // 12: fenceline.publisher.v1.IntentService.RetryIntent:input_type -> fenceline.publisher.v1.RetryIntentRequest
-	4,  // 13: fenceline.publisher.v1.IntentService.ListIntents:output_type -> fenceline.publisher.v1.ListIntentsResponse
-	6,  // 14: fenceline.publisher.v1.IntentService.GetIntent:output_type -> fenceline.publisher.v1.GetIntentResponse
-	8,  // 15: fenceline.publisher.v1.IntentService.RetryIntent:output_type -> fenceline.publisher.v1.RetryIntentResponse
-	13, // [13:16] is the sub-list for method output_type
-	10, // [10:13] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	11, // 0: fenceline.publisher.v1.PreviewRunRequest.pull_request:type_name -> fenceline.publisher.v1.PullRequest
+	12, // 1: fenceline.publisher.v1.PreviewRunRequest.run:type_name -> fenceline.publisher.v1.Run
+	0,  // 2: fenceline.publisher.v1.Intent.surface:type_name -> fenceline.publisher.v1.Surface
+	1,  // 3: fenceline.publisher.v1.Intent.state:type_name -> fenceline.publisher.v1.IntentState
+	13, // 4: fenceline.publisher.v1.Intent.created_at:type_name -> google.protobuf.Timestamp
+	13, // 5: fenceline.publisher.v1.Intent.available_at:type_name -> google.protobuf.Timestamp
+	13, // 6: fenceline.publisher.v1.Intent.sent_at:type_name -> google.protobuf.Timestamp
+	13, // 7: fenceline.publisher.v1.Intent.ended_at:type_name -> google.protobuf.Timestamp
+	1,  // 8: fenceline.publisher.v1.ListIntentsRequest.state:type_name -> fenceline.publisher.v1.IntentState
+	4,  // 9: fenceline.publisher.v1.ListIntentsResponse.intents:type_name -> fenceline.publisher.v1.Intent
+	4,  // 10: fenceline.publisher.v1.GetIntentResponse.intent:type_name -> fenceline.publisher.v1.Intent
+	4,  // 11: fenceline.publisher.v1.RetryIntentResponse.intent:type_name -> fenceline.publisher.v1.Intent
+	5,  // 12: fenceline.publisher.v1.IntentService.ListIntents:input_type -> fenceline.publisher.v1.ListIntentsRequest
+	7,  // 13: fenceline.publisher.v1.IntentService.GetIntent:input_type -> fenceline.publisher.v1.GetIntentRequest
+	9,  // 14: fenceline.publisher.v1.IntentService.RetryIntent:input_type -> fenceline.publisher.v1.RetryIntentRequest
+	2,  // 15: fenceline.publisher.v1.IntentService.PreviewRun:input_type -> fenceline.publisher.v1.PreviewRunRequest
+	6,  // 16: fenceline.publisher.v1.IntentService.ListIntents:output_type -> fenceline.publisher.v1.ListIntentsResponse
+	8,  // 17: fenceline.publisher.v1.IntentService.GetIntent:output_type -> fenceline.publisher.v1.GetIntentResponse
+	10, // 18: fenceline.publisher.v1.IntentService.RetryIntent:output_type -> fenceline.publisher.v1.RetryIntentResponse
+	3,  // 19: fenceline.publisher.v1.IntentService.PreviewRun:output_type -> fenceline.publisher.v1.PreviewRunResponse
+	16, // [16:20] is the sub-list for method output_type
+	12, // [12:16] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_fenceline_publisher_v1_intent_proto_init() }
@@ -789,13 +924,14 @@ func file_fenceline_publisher_v1_intent_proto_init() {
 	if File_fenceline_publisher_v1_intent_proto != nil {
 		return
 	}
+	file_fenceline_publisher_v1_publisher_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fenceline_publisher_v1_intent_proto_rawDesc), len(file_fenceline_publisher_v1_intent_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

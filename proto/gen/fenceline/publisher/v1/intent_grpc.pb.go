@@ -22,6 +22,7 @@ const (
 	IntentService_ListIntents_FullMethodName = "/fenceline.publisher.v1.IntentService/ListIntents"
 	IntentService_GetIntent_FullMethodName   = "/fenceline.publisher.v1.IntentService/GetIntent"
 	IntentService_RetryIntent_FullMethodName = "/fenceline.publisher.v1.IntentService/RetryIntent"
+	IntentService_PreviewRun_FullMethodName  = "/fenceline.publisher.v1.IntentService/PreviewRun"
 )
 
 // IntentServiceClient is the client API for IntentService service.
@@ -35,6 +36,9 @@ type IntentServiceClient interface {
 	// RetryIntent makes a waiting intent due at once, on an operator's word. An intent that has ended
 	// stays ended: FAILED_PRECONDITION with INTENT_ENDED.
 	RetryIntent(ctx context.Context, in *RetryIntentRequest, opts ...grpc.CallOption) (*RetryIntentResponse, error)
+	// PreviewRun renders what the summary comment of a run's result would say, and writes nothing. Called by
+	// ingest, to answer a dry run.
+	PreviewRun(ctx context.Context, in *PreviewRunRequest, opts ...grpc.CallOption) (*PreviewRunResponse, error)
 }
 
 type intentServiceClient struct {
@@ -75,6 +79,16 @@ func (c *intentServiceClient) RetryIntent(ctx context.Context, in *RetryIntentRe
 	return out, nil
 }
 
+func (c *intentServiceClient) PreviewRun(ctx context.Context, in *PreviewRunRequest, opts ...grpc.CallOption) (*PreviewRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PreviewRunResponse)
+	err := c.cc.Invoke(ctx, IntentService_PreviewRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // IntentServiceServer is the server API for IntentService service.
 // All implementations must embed UnimplementedIntentServiceServer
 // for forward compatibility.
@@ -86,6 +100,9 @@ type IntentServiceServer interface {
 	// RetryIntent makes a waiting intent due at once, on an operator's word. An intent that has ended
 	// stays ended: FAILED_PRECONDITION with INTENT_ENDED.
 	RetryIntent(context.Context, *RetryIntentRequest) (*RetryIntentResponse, error)
+	// PreviewRun renders what the summary comment of a run's result would say, and writes nothing. Called by
+	// ingest, to answer a dry run.
+	PreviewRun(context.Context, *PreviewRunRequest) (*PreviewRunResponse, error)
 	mustEmbedUnimplementedIntentServiceServer()
 }
 
@@ -104,6 +121,9 @@ func (UnimplementedIntentServiceServer) GetIntent(context.Context, *GetIntentReq
 }
 func (UnimplementedIntentServiceServer) RetryIntent(context.Context, *RetryIntentRequest) (*RetryIntentResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RetryIntent not implemented")
+}
+func (UnimplementedIntentServiceServer) PreviewRun(context.Context, *PreviewRunRequest) (*PreviewRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PreviewRun not implemented")
 }
 func (UnimplementedIntentServiceServer) mustEmbedUnimplementedIntentServiceServer() {}
 func (UnimplementedIntentServiceServer) testEmbeddedByValue()                       {}
@@ -180,6 +200,24 @@ func _IntentService_RetryIntent_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _IntentService_PreviewRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PreviewRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(IntentServiceServer).PreviewRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: IntentService_PreviewRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(IntentServiceServer).PreviewRun(ctx, req.(*PreviewRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // IntentService_ServiceDesc is the grpc.ServiceDesc for IntentService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -198,6 +236,10 @@ var IntentService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RetryIntent",
 			Handler:    _IntentService_RetryIntent_Handler,
+		},
+		{
+			MethodName: "PreviewRun",
+			Handler:    _IntentService_PreviewRun_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -25,6 +25,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Reaction is GitHub's reaction on the comment that is answered.
+type Reaction int32
+
+const (
+	Reaction_REACTION_UNSPECIFIED Reaction = 0
+	Reaction_REACTION_EYES        Reaction = 1
+	Reaction_REACTION_THUMBS_UP   Reaction = 2
+	Reaction_REACTION_CONFUSED    Reaction = 3
+)
+
+// Enum value maps for Reaction.
+var (
+	Reaction_name = map[int32]string{
+		0: "REACTION_UNSPECIFIED",
+		1: "REACTION_EYES",
+		2: "REACTION_THUMBS_UP",
+		3: "REACTION_CONFUSED",
+	}
+	Reaction_value = map[string]int32{
+		"REACTION_UNSPECIFIED": 0,
+		"REACTION_EYES":        1,
+		"REACTION_THUMBS_UP":   2,
+		"REACTION_CONFUSED":    3,
+	}
+)
+
+func (x Reaction) Enum() *Reaction {
+	p := new(Reaction)
+	*p = x
+	return p
+}
+
+func (x Reaction) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Reaction) Descriptor() protoreflect.EnumDescriptor {
+	return file_fenceline_publisher_v1_publisher_proto_enumTypes[0].Descriptor()
+}
+
+func (Reaction) Type() protoreflect.EnumType {
+	return &file_fenceline_publisher_v1_publisher_proto_enumTypes[0]
+}
+
+func (x Reaction) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Reaction.Descriptor instead.
+func (Reaction) EnumDescriptor() ([]byte, []int) {
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{0}
+}
+
 // EpochKind is what an epoch says.
 type EpochKind int32
 
@@ -70,11 +123,11 @@ func (x EpochKind) String() string {
 }
 
 func (EpochKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_fenceline_publisher_v1_publisher_proto_enumTypes[0].Descriptor()
+	return file_fenceline_publisher_v1_publisher_proto_enumTypes[1].Descriptor()
 }
 
 func (EpochKind) Type() protoreflect.EnumType {
-	return &file_fenceline_publisher_v1_publisher_proto_enumTypes[0]
+	return &file_fenceline_publisher_v1_publisher_proto_enumTypes[1]
 }
 
 func (x EpochKind) Number() protoreflect.EnumNumber {
@@ -83,7 +136,225 @@ func (x EpochKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use EpochKind.Descriptor instead.
 func (EpochKind) EnumDescriptor() ([]byte, []int) {
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{1}
+}
+
+type PublishReplyRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// Names the cause: the command's comment.
+	ReplyId     string       `protobuf:"bytes,2,opt,name=reply_id,json=replyId,proto3" json:"reply_id,omitempty"`
+	PullRequest *PullRequest `protobuf:"bytes,3,opt,name=pull_request,json=pullRequest,proto3" json:"pull_request,omitempty"`
+	CommentId   int64        `protobuf:"varint,4,opt,name=comment_id,json=commentId,proto3" json:"comment_id,omitempty"`
+	Reaction    Reaction     `protobuf:"varint,5,opt,name=reaction,proto3,enum=fenceline.publisher.v1.Reaction" json:"reaction,omitempty"`
+	// Empty: the reaction alone.
+	Sentence      string `protobuf:"bytes,6,opt,name=sentence,proto3" json:"sentence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PublishReplyRequest) Reset() {
+	*x = PublishReplyRequest{}
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PublishReplyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PublishReplyRequest) ProtoMessage() {}
+
+func (x *PublishReplyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PublishReplyRequest.ProtoReflect.Descriptor instead.
+func (*PublishReplyRequest) Descriptor() ([]byte, []int) {
 	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *PublishReplyRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *PublishReplyRequest) GetReplyId() string {
+	if x != nil {
+		return x.ReplyId
+	}
+	return ""
+}
+
+func (x *PublishReplyRequest) GetPullRequest() *PullRequest {
+	if x != nil {
+		return x.PullRequest
+	}
+	return nil
+}
+
+func (x *PublishReplyRequest) GetCommentId() int64 {
+	if x != nil {
+		return x.CommentId
+	}
+	return 0
+}
+
+func (x *PublishReplyRequest) GetReaction() Reaction {
+	if x != nil {
+		return x.Reaction
+	}
+	return Reaction_REACTION_UNSPECIFIED
+}
+
+func (x *PublishReplyRequest) GetSentence() string {
+	if x != nil {
+		return x.Sentence
+	}
+	return ""
+}
+
+type PublishReplyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PublishReplyResponse) Reset() {
+	*x = PublishReplyResponse{}
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PublishReplyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PublishReplyResponse) ProtoMessage() {}
+
+func (x *PublishReplyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PublishReplyResponse.ProtoReflect.Descriptor instead.
+func (*PublishReplyResponse) Descriptor() ([]byte, []int) {
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{1}
+}
+
+type PurgeLifecycleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	TargetId      string                 `protobuf:"bytes,2,opt,name=target_id,json=targetId,proto3" json:"target_id,omitempty"`
+	Lifecycle     int64                  `protobuf:"varint,3,opt,name=lifecycle,proto3" json:"lifecycle,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PurgeLifecycleRequest) Reset() {
+	*x = PurgeLifecycleRequest{}
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PurgeLifecycleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PurgeLifecycleRequest) ProtoMessage() {}
+
+func (x *PurgeLifecycleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PurgeLifecycleRequest.ProtoReflect.Descriptor instead.
+func (*PurgeLifecycleRequest) Descriptor() ([]byte, []int) {
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *PurgeLifecycleRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *PurgeLifecycleRequest) GetTargetId() string {
+	if x != nil {
+		return x.TargetId
+	}
+	return ""
+}
+
+func (x *PurgeLifecycleRequest) GetLifecycle() int64 {
+	if x != nil {
+		return x.Lifecycle
+	}
+	return 0
+}
+
+type PurgeLifecycleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PurgeLifecycleResponse) Reset() {
+	*x = PurgeLifecycleResponse{}
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PurgeLifecycleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PurgeLifecycleResponse) ProtoMessage() {}
+
+func (x *PurgeLifecycleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PurgeLifecycleResponse.ProtoReflect.Descriptor instead.
+func (*PurgeLifecycleResponse) Descriptor() ([]byte, []int) {
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{3}
 }
 
 type PublishEpochRequest struct {
@@ -107,7 +378,7 @@ type PublishEpochRequest struct {
 
 func (x *PublishEpochRequest) Reset() {
 	*x = PublishEpochRequest{}
-	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[0]
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -119,7 +390,7 @@ func (x *PublishEpochRequest) String() string {
 func (*PublishEpochRequest) ProtoMessage() {}
 
 func (x *PublishEpochRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[0]
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -132,7 +403,7 @@ func (x *PublishEpochRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishEpochRequest.ProtoReflect.Descriptor instead.
 func (*PublishEpochRequest) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{0}
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PublishEpochRequest) GetTenant() string {
@@ -219,7 +490,7 @@ type PullRequest struct {
 
 func (x *PullRequest) Reset() {
 	*x = PullRequest{}
-	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[1]
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -231,7 +502,7 @@ func (x *PullRequest) String() string {
 func (*PullRequest) ProtoMessage() {}
 
 func (x *PullRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[1]
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -244,7 +515,7 @@ func (x *PullRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullRequest.ProtoReflect.Descriptor instead.
 func (*PullRequest) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{1}
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PullRequest) GetProjectId() string {
@@ -312,7 +583,7 @@ type Run struct {
 
 func (x *Run) Reset() {
 	*x = Run{}
-	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[2]
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -324,7 +595,7 @@ func (x *Run) String() string {
 func (*Run) ProtoMessage() {}
 
 func (x *Run) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[2]
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -337,7 +608,7 @@ func (x *Run) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Run.ProtoReflect.Descriptor instead.
 func (*Run) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{2}
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Run) GetRunId() string {
@@ -440,7 +711,7 @@ type PublishEpochResponse struct {
 
 func (x *PublishEpochResponse) Reset() {
 	*x = PublishEpochResponse{}
-	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[3]
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -452,7 +723,7 @@ func (x *PublishEpochResponse) String() string {
 func (*PublishEpochResponse) ProtoMessage() {}
 
 func (x *PublishEpochResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[3]
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -465,7 +736,7 @@ func (x *PublishEpochResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishEpochResponse.ProtoReflect.Descriptor instead.
 func (*PublishEpochResponse) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{3}
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PublishEpochResponse) GetIntents() int32 {
@@ -479,7 +750,23 @@ var File_fenceline_publisher_v1_publisher_proto protoreflect.FileDescriptor
 
 const file_fenceline_publisher_v1_publisher_proto_rawDesc = "" +
 	"\n" +
-	"&fenceline/publisher/v1/publisher.proto\x12\x16fenceline.publisher.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfenceline/type/v1/money.proto\"\xd8\x03\n" +
+	"&fenceline/publisher/v1/publisher.proto\x12\x16fenceline.publisher.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfenceline/type/v1/money.proto\"\xc6\x02\n" +
+	"\x13PublishReplyRequest\x12 \n" +
+	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
+	"\breply_id\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\areplyId\x12N\n" +
+	"\fpull_request\x18\x03 \x01(\v2#.fenceline.publisher.v1.PullRequestB\x06\xbaH\x03\xc8\x01\x01R\vpullRequest\x12&\n" +
+	"\n" +
+	"comment_id\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02 \x00R\tcommentId\x12H\n" +
+	"\breaction\x18\x05 \x01(\x0e2 .fenceline.publisher.v1.ReactionB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\breaction\x12$\n" +
+	"\bsentence\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\bsentence\"\x16\n" +
+	"\x14PublishReplyResponse\"\x87\x01\n" +
+	"\x15PurgeLifecycleRequest\x12 \n" +
+	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
+	"\ttarget_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\btargetId\x12%\n" +
+	"\tlifecycle\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x01R\tlifecycle\"\x18\n" +
+	"\x16PurgeLifecycleResponse\"\xd8\x03\n" +
 	"\x13PublishEpochRequest\x12 \n" +
 	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
 	"\ttarget_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\btargetId\x12%\n" +
@@ -521,16 +808,23 @@ const file_fenceline_publisher_v1_publisher_proto_rawDesc = "" +
 	"\x06engine\x18\f \x01(\tB\a\xbaH\x04r\x02\x18dR\x06engine\x12,\n" +
 	"\x04cost\x18\r \x01(\v2\x18.fenceline.type.v1.MoneyR\x04cost\"0\n" +
 	"\x14PublishEpochResponse\x12\x18\n" +
-	"\aintents\x18\x01 \x01(\x05R\aintents*\xa5\x01\n" +
+	"\aintents\x18\x01 \x01(\x05R\aintents*f\n" +
+	"\bReaction\x12\x18\n" +
+	"\x14REACTION_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rREACTION_EYES\x10\x01\x12\x16\n" +
+	"\x12REACTION_THUMBS_UP\x10\x02\x12\x15\n" +
+	"\x11REACTION_CONFUSED\x10\x03*\xa5\x01\n" +
 	"\tEpochKind\x12\x1a\n" +
 	"\x16EPOCH_KIND_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11EPOCH_KIND_RESULT\x10\x01\x12\x19\n" +
 	"\x15EPOCH_KIND_SUPERSEDED\x10\x02\x12\x16\n" +
 	"\x12EPOCH_KIND_SKIPPED\x10\x03\x12\x16\n" +
 	"\x12EPOCH_KIND_REFUSED\x10\x04\x12\x1a\n" +
-	"\x16EPOCH_KIND_OVER_BUDGET\x10\x052}\n" +
+	"\x16EPOCH_KIND_OVER_BUDGET\x10\x052\xd9\x02\n" +
 	"\x10PublisherService\x12i\n" +
-	"\fPublishEpoch\x12+.fenceline.publisher.v1.PublishEpochRequest\x1a,.fenceline.publisher.v1.PublishEpochResponseB\xf7\x01\n" +
+	"\fPublishEpoch\x12+.fenceline.publisher.v1.PublishEpochRequest\x1a,.fenceline.publisher.v1.PublishEpochResponse\x12i\n" +
+	"\fPublishReply\x12+.fenceline.publisher.v1.PublishReplyRequest\x1a,.fenceline.publisher.v1.PublishReplyResponse\x12o\n" +
+	"\x0ePurgeLifecycle\x12-.fenceline.publisher.v1.PurgeLifecycleRequest\x1a..fenceline.publisher.v1.PurgeLifecycleResponseB\xf7\x01\n" +
 	"\x1acom.fenceline.publisher.v1B\x0ePublisherProtoP\x01ZOgithub.com/fenceline-dev/fenceline/proto/gen/fenceline/publisher/v1;publisherv1\xa2\x02\x03FPX\xaa\x02\x16Fenceline.Publisher.V1\xca\x02\x16Fenceline\\Publisher\\V1\xe2\x02\"Fenceline\\Publisher\\V1\\GPBMetadata\xea\x02\x18Fenceline::Publisher::V1b\x06proto3"
 
 var (
@@ -545,28 +839,39 @@ func file_fenceline_publisher_v1_publisher_proto_rawDescGZIP() []byte {
 	return file_fenceline_publisher_v1_publisher_proto_rawDescData
 }
 
-var file_fenceline_publisher_v1_publisher_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_fenceline_publisher_v1_publisher_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_fenceline_publisher_v1_publisher_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_fenceline_publisher_v1_publisher_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_fenceline_publisher_v1_publisher_proto_goTypes = []any{
-	(EpochKind)(0),               // 0: fenceline.publisher.v1.EpochKind
-	(*PublishEpochRequest)(nil),  // 1: fenceline.publisher.v1.PublishEpochRequest
-	(*PullRequest)(nil),          // 2: fenceline.publisher.v1.PullRequest
-	(*Run)(nil),                  // 3: fenceline.publisher.v1.Run
-	(*PublishEpochResponse)(nil), // 4: fenceline.publisher.v1.PublishEpochResponse
-	(*v1.Money)(nil),             // 5: fenceline.type.v1.Money
+	(Reaction)(0),                  // 0: fenceline.publisher.v1.Reaction
+	(EpochKind)(0),                 // 1: fenceline.publisher.v1.EpochKind
+	(*PublishReplyRequest)(nil),    // 2: fenceline.publisher.v1.PublishReplyRequest
+	(*PublishReplyResponse)(nil),   // 3: fenceline.publisher.v1.PublishReplyResponse
+	(*PurgeLifecycleRequest)(nil),  // 4: fenceline.publisher.v1.PurgeLifecycleRequest
+	(*PurgeLifecycleResponse)(nil), // 5: fenceline.publisher.v1.PurgeLifecycleResponse
+	(*PublishEpochRequest)(nil),    // 6: fenceline.publisher.v1.PublishEpochRequest
+	(*PullRequest)(nil),            // 7: fenceline.publisher.v1.PullRequest
+	(*Run)(nil),                    // 8: fenceline.publisher.v1.Run
+	(*PublishEpochResponse)(nil),   // 9: fenceline.publisher.v1.PublishEpochResponse
+	(*v1.Money)(nil),               // 10: fenceline.type.v1.Money
 }
 var file_fenceline_publisher_v1_publisher_proto_depIdxs = []int32{
-	0, // 0: fenceline.publisher.v1.PublishEpochRequest.kind:type_name -> fenceline.publisher.v1.EpochKind
-	2, // 1: fenceline.publisher.v1.PublishEpochRequest.pull_request:type_name -> fenceline.publisher.v1.PullRequest
-	3, // 2: fenceline.publisher.v1.PublishEpochRequest.run:type_name -> fenceline.publisher.v1.Run
-	5, // 3: fenceline.publisher.v1.Run.cost:type_name -> fenceline.type.v1.Money
-	1, // 4: fenceline.publisher.v1.PublisherService.PublishEpoch:input_type -> fenceline.publisher.v1.PublishEpochRequest
-	4, // 5: fenceline.publisher.v1.PublisherService.PublishEpoch:output_type -> fenceline.publisher.v1.PublishEpochResponse
-	5, // [5:6] is the sub-list for method output_type
-	4, // [4:5] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	7,  // 0: fenceline.publisher.v1.PublishReplyRequest.pull_request:type_name -> fenceline.publisher.v1.PullRequest
+	0,  // 1: fenceline.publisher.v1.PublishReplyRequest.reaction:type_name -> fenceline.publisher.v1.Reaction
+	1,  // 2: fenceline.publisher.v1.PublishEpochRequest.kind:type_name -> fenceline.publisher.v1.EpochKind
+	7,  // 3: fenceline.publisher.v1.PublishEpochRequest.pull_request:type_name -> fenceline.publisher.v1.PullRequest
+	8,  // 4: fenceline.publisher.v1.PublishEpochRequest.run:type_name -> fenceline.publisher.v1.Run
+	10, // 5: fenceline.publisher.v1.Run.cost:type_name -> fenceline.type.v1.Money
+	6,  // 6: fenceline.publisher.v1.PublisherService.PublishEpoch:input_type -> fenceline.publisher.v1.PublishEpochRequest
+	2,  // 7: fenceline.publisher.v1.PublisherService.PublishReply:input_type -> fenceline.publisher.v1.PublishReplyRequest
+	4,  // 8: fenceline.publisher.v1.PublisherService.PurgeLifecycle:input_type -> fenceline.publisher.v1.PurgeLifecycleRequest
+	9,  // 9: fenceline.publisher.v1.PublisherService.PublishEpoch:output_type -> fenceline.publisher.v1.PublishEpochResponse
+	3,  // 10: fenceline.publisher.v1.PublisherService.PublishReply:output_type -> fenceline.publisher.v1.PublishReplyResponse
+	5,  // 11: fenceline.publisher.v1.PublisherService.PurgeLifecycle:output_type -> fenceline.publisher.v1.PurgeLifecycleResponse
+	9,  // [9:12] is the sub-list for method output_type
+	6,  // [6:9] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_fenceline_publisher_v1_publisher_proto_init() }
@@ -579,8 +884,8 @@ func file_fenceline_publisher_v1_publisher_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fenceline_publisher_v1_publisher_proto_rawDesc), len(file_fenceline_publisher_v1_publisher_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   4,
+			NumEnums:      2,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,7 +21,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	PublisherService_PublishEpoch_FullMethodName = "/fenceline.publisher.v1.PublisherService/PublishEpoch"
+	PublisherService_PublishEpoch_FullMethodName   = "/fenceline.publisher.v1.PublisherService/PublishEpoch"
+	PublisherService_PublishReply_FullMethodName   = "/fenceline.publisher.v1.PublisherService/PublishReply"
+	PublisherService_PurgeLifecycle_FullMethodName = "/fenceline.publisher.v1.PublisherService/PurgeLifecycle"
 )
 
 // PublisherServiceClient is the client API for PublisherService service.
@@ -33,6 +35,12 @@ type PublisherServiceClient interface {
 	// PublishEpoch records the intents of one epoch; they are sent later. Idempotent on
 	// (target, lifecycle, epoch).
 	PublishEpoch(ctx context.Context, in *PublishEpochRequest, opts ...grpc.CallOption) (*PublishEpochResponse, error)
+	// PublishReply records the answer to a slash command: a reaction, and one sentence where something is
+	// refused or asked for. Called by ingest through its outbox. Idempotent on (tenant, reply_id).
+	PublishReply(ctx context.Context, in *PublishReplyRequest, opts ...grpc.CallOption) (*PublishReplyResponse, error)
+	// PurgeLifecycle ends what an ended lifecycle has open and removes its intents. Called by the scheduler
+	// through its outbox. Idempotent; UNAVAILABLE with RetryInfo while there is more to remove.
+	PurgeLifecycle(ctx context.Context, in *PurgeLifecycleRequest, opts ...grpc.CallOption) (*PurgeLifecycleResponse, error)
 }
 
 type publisherServiceClient struct {
@@ -53,6 +61,26 @@ func (c *publisherServiceClient) PublishEpoch(ctx context.Context, in *PublishEp
 	return out, nil
 }
 
+func (c *publisherServiceClient) PublishReply(ctx context.Context, in *PublishReplyRequest, opts ...grpc.CallOption) (*PublishReplyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PublishReplyResponse)
+	err := c.cc.Invoke(ctx, PublisherService_PublishReply_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *publisherServiceClient) PurgeLifecycle(ctx context.Context, in *PurgeLifecycleRequest, opts ...grpc.CallOption) (*PurgeLifecycleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PurgeLifecycleResponse)
+	err := c.cc.Invoke(ctx, PublisherService_PurgeLifecycle_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PublisherServiceServer is the server API for PublisherService service.
 // All implementations must embed UnimplementedPublisherServiceServer
 // for forward compatibility.
@@ -62,6 +90,12 @@ type PublisherServiceServer interface {
 	// PublishEpoch records the intents of one epoch; they are sent later. Idempotent on
 	// (target, lifecycle, epoch).
 	PublishEpoch(context.Context, *PublishEpochRequest) (*PublishEpochResponse, error)
+	// PublishReply records the answer to a slash command: a reaction, and one sentence where something is
+	// refused or asked for. Called by ingest through its outbox. Idempotent on (tenant, reply_id).
+	PublishReply(context.Context, *PublishReplyRequest) (*PublishReplyResponse, error)
+	// PurgeLifecycle ends what an ended lifecycle has open and removes its intents. Called by the scheduler
+	// through its outbox. Idempotent; UNAVAILABLE with RetryInfo while there is more to remove.
+	PurgeLifecycle(context.Context, *PurgeLifecycleRequest) (*PurgeLifecycleResponse, error)
 	mustEmbedUnimplementedPublisherServiceServer()
 }
 
@@ -74,6 +108,12 @@ type UnimplementedPublisherServiceServer struct{}
 
 func (UnimplementedPublisherServiceServer) PublishEpoch(context.Context, *PublishEpochRequest) (*PublishEpochResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PublishEpoch not implemented")
+}
+func (UnimplementedPublisherServiceServer) PublishReply(context.Context, *PublishReplyRequest) (*PublishReplyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PublishReply not implemented")
+}
+func (UnimplementedPublisherServiceServer) PurgeLifecycle(context.Context, *PurgeLifecycleRequest) (*PurgeLifecycleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PurgeLifecycle not implemented")
 }
 func (UnimplementedPublisherServiceServer) mustEmbedUnimplementedPublisherServiceServer() {}
 func (UnimplementedPublisherServiceServer) testEmbeddedByValue()                          {}
@@ -114,6 +154,42 @@ func _PublisherService_PublishEpoch_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PublisherService_PublishReply_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PublishReplyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PublisherServiceServer).PublishReply(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PublisherService_PublishReply_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PublisherServiceServer).PublishReply(ctx, req.(*PublishReplyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PublisherService_PurgeLifecycle_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PurgeLifecycleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PublisherServiceServer).PurgeLifecycle(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PublisherService_PurgeLifecycle_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PublisherServiceServer).PurgeLifecycle(ctx, req.(*PurgeLifecycleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // PublisherService_ServiceDesc is the grpc.ServiceDesc for PublisherService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -124,6 +200,14 @@ var PublisherService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PublishEpoch",
 			Handler:    _PublisherService_PublishEpoch_Handler,
+		},
+		{
+			MethodName: "PublishReply",
+			Handler:    _PublisherService_PublishReply_Handler,
+		},
+		{
+			MethodName: "PurgeLifecycle",
+			Handler:    _PublisherService_PurgeLifecycle_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

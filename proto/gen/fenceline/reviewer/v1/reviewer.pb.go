@@ -149,6 +149,102 @@ func (Severity) EnumDescriptor() ([]byte, []int) {
 	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{1}
 }
 
+type PurgeLifecycleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	TargetId      string                 `protobuf:"bytes,2,opt,name=target_id,json=targetId,proto3" json:"target_id,omitempty"`
+	Lifecycle     int64                  `protobuf:"varint,3,opt,name=lifecycle,proto3" json:"lifecycle,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PurgeLifecycleRequest) Reset() {
+	*x = PurgeLifecycleRequest{}
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PurgeLifecycleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PurgeLifecycleRequest) ProtoMessage() {}
+
+func (x *PurgeLifecycleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PurgeLifecycleRequest.ProtoReflect.Descriptor instead.
+func (*PurgeLifecycleRequest) Descriptor() ([]byte, []int) {
+	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *PurgeLifecycleRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *PurgeLifecycleRequest) GetTargetId() string {
+	if x != nil {
+		return x.TargetId
+	}
+	return ""
+}
+
+func (x *PurgeLifecycleRequest) GetLifecycle() int64 {
+	if x != nil {
+		return x.Lifecycle
+	}
+	return 0
+}
+
+type PurgeLifecycleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PurgeLifecycleResponse) Reset() {
+	*x = PurgeLifecycleResponse{}
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PurgeLifecycleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PurgeLifecycleResponse) ProtoMessage() {}
+
+func (x *PurgeLifecycleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PurgeLifecycleResponse.ProtoReflect.Descriptor instead.
+func (*PurgeLifecycleResponse) Descriptor() ([]byte, []int) {
+	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{1}
+}
+
 type Attempt struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	AttemptId string                 `protobuf:"bytes,1,opt,name=attempt_id,json=attemptId,proto3" json:"attempt_id,omitempty"`
@@ -182,7 +278,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[0]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -194,7 +290,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[0]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -207,7 +303,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{0}
+	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Attempt) GetAttemptId() string {
@@ -373,7 +469,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[1]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -385,7 +481,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[1]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -398,7 +494,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{1}
+	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Finding) GetSequence() int32 {
@@ -454,7 +550,7 @@ type Omission struct {
 
 func (x *Omission) Reset() {
 	*x = Omission{}
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[2]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -466,7 +562,7 @@ func (x *Omission) String() string {
 func (*Omission) ProtoMessage() {}
 
 func (x *Omission) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[2]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -479,7 +575,7 @@ func (x *Omission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Omission.ProtoReflect.Descriptor instead.
 func (*Omission) Descriptor() ([]byte, []int) {
-	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{2}
+	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Omission) GetPath() string {
@@ -510,7 +606,7 @@ type ListAttemptsRequest struct {
 
 func (x *ListAttemptsRequest) Reset() {
 	*x = ListAttemptsRequest{}
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[3]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -522,7 +618,7 @@ func (x *ListAttemptsRequest) String() string {
 func (*ListAttemptsRequest) ProtoMessage() {}
 
 func (x *ListAttemptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[3]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -535,7 +631,7 @@ func (x *ListAttemptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAttemptsRequest.ProtoReflect.Descriptor instead.
 func (*ListAttemptsRequest) Descriptor() ([]byte, []int) {
-	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{3}
+	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListAttemptsRequest) GetTenant() string {
@@ -583,7 +679,7 @@ type ListAttemptsResponse struct {
 
 func (x *ListAttemptsResponse) Reset() {
 	*x = ListAttemptsResponse{}
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[4]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -595,7 +691,7 @@ func (x *ListAttemptsResponse) String() string {
 func (*ListAttemptsResponse) ProtoMessage() {}
 
 func (x *ListAttemptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[4]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -608,7 +704,7 @@ func (x *ListAttemptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAttemptsResponse.ProtoReflect.Descriptor instead.
 func (*ListAttemptsResponse) Descriptor() ([]byte, []int) {
-	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{4}
+	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListAttemptsResponse) GetAttempts() []*Attempt {
@@ -635,7 +731,7 @@ type GetAttemptRequest struct {
 
 func (x *GetAttemptRequest) Reset() {
 	*x = GetAttemptRequest{}
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[5]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -647,7 +743,7 @@ func (x *GetAttemptRequest) String() string {
 func (*GetAttemptRequest) ProtoMessage() {}
 
 func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[5]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -660,7 +756,7 @@ func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptRequest.ProtoReflect.Descriptor instead.
 func (*GetAttemptRequest) Descriptor() ([]byte, []int) {
-	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{5}
+	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetAttemptRequest) GetTenant() string {
@@ -687,7 +783,7 @@ type GetAttemptResponse struct {
 
 func (x *GetAttemptResponse) Reset() {
 	*x = GetAttemptResponse{}
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[6]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -699,7 +795,7 @@ func (x *GetAttemptResponse) String() string {
 func (*GetAttemptResponse) ProtoMessage() {}
 
 func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[6]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -712,7 +808,7 @@ func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptResponse.ProtoReflect.Descriptor instead.
 func (*GetAttemptResponse) Descriptor() ([]byte, []int) {
-	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{6}
+	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetAttemptResponse) GetAttempt() *Attempt {
@@ -741,7 +837,7 @@ type ListFindingsRequest struct {
 
 func (x *ListFindingsRequest) Reset() {
 	*x = ListFindingsRequest{}
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[7]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -753,7 +849,7 @@ func (x *ListFindingsRequest) String() string {
 func (*ListFindingsRequest) ProtoMessage() {}
 
 func (x *ListFindingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[7]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -766,7 +862,7 @@ func (x *ListFindingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFindingsRequest.ProtoReflect.Descriptor instead.
 func (*ListFindingsRequest) Descriptor() ([]byte, []int) {
-	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{7}
+	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListFindingsRequest) GetTenant() string {
@@ -809,7 +905,7 @@ type ListFindingsResponse struct {
 
 func (x *ListFindingsResponse) Reset() {
 	*x = ListFindingsResponse{}
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[8]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +917,7 @@ func (x *ListFindingsResponse) String() string {
 func (*ListFindingsResponse) ProtoMessage() {}
 
 func (x *ListFindingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[8]
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +930,7 @@ func (x *ListFindingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFindingsResponse.ProtoReflect.Descriptor instead.
 func (*ListFindingsResponse) Descriptor() ([]byte, []int) {
-	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{8}
+	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListFindingsResponse) GetFindings() []*Finding {
@@ -862,7 +958,12 @@ var File_fenceline_reviewer_v1_reviewer_proto protoreflect.FileDescriptor
 
 const file_fenceline_reviewer_v1_reviewer_proto_rawDesc = "" +
 	"\n" +
-	"$fenceline/reviewer/v1/reviewer.proto\x12\x15fenceline.reviewer.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfenceline/type/v1/money.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf3\x05\n" +
+	"$fenceline/reviewer/v1/reviewer.proto\x12\x15fenceline.reviewer.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1dfenceline/type/v1/money.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x87\x01\n" +
+	"\x15PurgeLifecycleRequest\x12 \n" +
+	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
+	"\ttarget_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\btargetId\x12%\n" +
+	"\tlifecycle\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x01R\tlifecycle\"\x18\n" +
+	"\x16PurgeLifecycleResponse\"\xf3\x05\n" +
 	"\aAttempt\x12\x1d\n" +
 	"\n" +
 	"attempt_id\x18\x01 \x01(\tR\tattemptId\x12\x16\n" +
@@ -943,12 +1044,13 @@ const file_fenceline_reviewer_v1_reviewer_proto_rawDesc = "" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSEVERITY_INFO\x10\x01\x12\x14\n" +
 	"\x10SEVERITY_WARNING\x10\x02\x12\x12\n" +
-	"\x0eSEVERITY_ERROR\x10\x032\xc6\x02\n" +
+	"\x0eSEVERITY_ERROR\x10\x032\xb5\x03\n" +
 	"\x0fReviewerService\x12g\n" +
 	"\fListAttempts\x12*.fenceline.reviewer.v1.ListAttemptsRequest\x1a+.fenceline.reviewer.v1.ListAttemptsResponse\x12a\n" +
 	"\n" +
 	"GetAttempt\x12(.fenceline.reviewer.v1.GetAttemptRequest\x1a).fenceline.reviewer.v1.GetAttemptResponse\x12g\n" +
-	"\fListFindings\x12*.fenceline.reviewer.v1.ListFindingsRequest\x1a+.fenceline.reviewer.v1.ListFindingsResponseB\xef\x01\n" +
+	"\fListFindings\x12*.fenceline.reviewer.v1.ListFindingsRequest\x1a+.fenceline.reviewer.v1.ListFindingsResponse\x12m\n" +
+	"\x0ePurgeLifecycle\x12,.fenceline.reviewer.v1.PurgeLifecycleRequest\x1a-.fenceline.reviewer.v1.PurgeLifecycleResponseB\xef\x01\n" +
 	"\x19com.fenceline.reviewer.v1B\rReviewerProtoP\x01ZMgithub.com/fenceline-dev/fenceline/proto/gen/fenceline/reviewer/v1;reviewerv1\xa2\x02\x03FRX\xaa\x02\x15Fenceline.Reviewer.V1\xca\x02\x15Fenceline\\Reviewer\\V1\xe2\x02!Fenceline\\Reviewer\\V1\\GPBMetadata\xea\x02\x17Fenceline::Reviewer::V1b\x06proto3"
 
 var (
@@ -964,43 +1066,47 @@ func file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP() []byte {
 }
 
 var file_fenceline_reviewer_v1_reviewer_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fenceline_reviewer_v1_reviewer_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_fenceline_reviewer_v1_reviewer_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_fenceline_reviewer_v1_reviewer_proto_goTypes = []any{
-	(AttemptState)(0),             // 0: fenceline.reviewer.v1.AttemptState
-	(Severity)(0),                 // 1: fenceline.reviewer.v1.Severity
-	(*Attempt)(nil),               // 2: fenceline.reviewer.v1.Attempt
-	(*Finding)(nil),               // 3: fenceline.reviewer.v1.Finding
-	(*Omission)(nil),              // 4: fenceline.reviewer.v1.Omission
-	(*ListAttemptsRequest)(nil),   // 5: fenceline.reviewer.v1.ListAttemptsRequest
-	(*ListAttemptsResponse)(nil),  // 6: fenceline.reviewer.v1.ListAttemptsResponse
-	(*GetAttemptRequest)(nil),     // 7: fenceline.reviewer.v1.GetAttemptRequest
-	(*GetAttemptResponse)(nil),    // 8: fenceline.reviewer.v1.GetAttemptResponse
-	(*ListFindingsRequest)(nil),   // 9: fenceline.reviewer.v1.ListFindingsRequest
-	(*ListFindingsResponse)(nil),  // 10: fenceline.reviewer.v1.ListFindingsResponse
-	(*v1.Money)(nil),              // 11: fenceline.type.v1.Money
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(AttemptState)(0),              // 0: fenceline.reviewer.v1.AttemptState
+	(Severity)(0),                  // 1: fenceline.reviewer.v1.Severity
+	(*PurgeLifecycleRequest)(nil),  // 2: fenceline.reviewer.v1.PurgeLifecycleRequest
+	(*PurgeLifecycleResponse)(nil), // 3: fenceline.reviewer.v1.PurgeLifecycleResponse
+	(*Attempt)(nil),                // 4: fenceline.reviewer.v1.Attempt
+	(*Finding)(nil),                // 5: fenceline.reviewer.v1.Finding
+	(*Omission)(nil),               // 6: fenceline.reviewer.v1.Omission
+	(*ListAttemptsRequest)(nil),    // 7: fenceline.reviewer.v1.ListAttemptsRequest
+	(*ListAttemptsResponse)(nil),   // 8: fenceline.reviewer.v1.ListAttemptsResponse
+	(*GetAttemptRequest)(nil),      // 9: fenceline.reviewer.v1.GetAttemptRequest
+	(*GetAttemptResponse)(nil),     // 10: fenceline.reviewer.v1.GetAttemptResponse
+	(*ListFindingsRequest)(nil),    // 11: fenceline.reviewer.v1.ListFindingsRequest
+	(*ListFindingsResponse)(nil),   // 12: fenceline.reviewer.v1.ListFindingsResponse
+	(*v1.Money)(nil),               // 13: fenceline.type.v1.Money
+	(*timestamppb.Timestamp)(nil),  // 14: google.protobuf.Timestamp
 }
 var file_fenceline_reviewer_v1_reviewer_proto_depIdxs = []int32{
 	0,  // 0: fenceline.reviewer.v1.Attempt.state:type_name -> fenceline.reviewer.v1.AttemptState
-	11, // 1: fenceline.reviewer.v1.Attempt.reserved:type_name -> fenceline.type.v1.Money
-	11, // 2: fenceline.reviewer.v1.Attempt.cost:type_name -> fenceline.type.v1.Money
-	12, // 3: fenceline.reviewer.v1.Attempt.created_at:type_name -> google.protobuf.Timestamp
-	12, // 4: fenceline.reviewer.v1.Attempt.started_at:type_name -> google.protobuf.Timestamp
-	12, // 5: fenceline.reviewer.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	13, // 1: fenceline.reviewer.v1.Attempt.reserved:type_name -> fenceline.type.v1.Money
+	13, // 2: fenceline.reviewer.v1.Attempt.cost:type_name -> fenceline.type.v1.Money
+	14, // 3: fenceline.reviewer.v1.Attempt.created_at:type_name -> google.protobuf.Timestamp
+	14, // 4: fenceline.reviewer.v1.Attempt.started_at:type_name -> google.protobuf.Timestamp
+	14, // 5: fenceline.reviewer.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
 	1,  // 6: fenceline.reviewer.v1.Finding.severity:type_name -> fenceline.reviewer.v1.Severity
-	2,  // 7: fenceline.reviewer.v1.ListAttemptsResponse.attempts:type_name -> fenceline.reviewer.v1.Attempt
-	2,  // 8: fenceline.reviewer.v1.GetAttemptResponse.attempt:type_name -> fenceline.reviewer.v1.Attempt
-	4,  // 9: fenceline.reviewer.v1.GetAttemptResponse.omissions:type_name -> fenceline.reviewer.v1.Omission
-	3,  // 10: fenceline.reviewer.v1.ListFindingsResponse.findings:type_name -> fenceline.reviewer.v1.Finding
-	4,  // 11: fenceline.reviewer.v1.ListFindingsResponse.omissions:type_name -> fenceline.reviewer.v1.Omission
-	5,  // 12: fenceline.reviewer.v1.ReviewerService.ListAttempts:input_type -> fenceline.reviewer.v1.ListAttemptsRequest
-	7,  // 13: fenceline.reviewer.v1.ReviewerService.GetAttempt:input_type -> fenceline.reviewer.v1.GetAttemptRequest
-	9,  // 14: fenceline.reviewer.v1.ReviewerService.ListFindings:input_type -> fenceline.reviewer.v1.ListFindingsRequest
-	6,  // 15: fenceline.reviewer.v1.ReviewerService.ListAttempts:output_type -> fenceline.reviewer.v1.ListAttemptsResponse
-	8,  // 16: fenceline.reviewer.v1.ReviewerService.GetAttempt:output_type -> fenceline.reviewer.v1.GetAttemptResponse
-	10, // 17: fenceline.reviewer.v1.ReviewerService.ListFindings:output_type -> fenceline.reviewer.v1.ListFindingsResponse
-	15, // [15:18] is the sub-list for method output_type
-	12, // [12:15] is the sub-list for method input_type
+	4,  // 7: fenceline.reviewer.v1.ListAttemptsResponse.attempts:type_name -> fenceline.reviewer.v1.Attempt
+	4,  // 8: fenceline.reviewer.v1.GetAttemptResponse.attempt:type_name -> fenceline.reviewer.v1.Attempt
+	6,  // 9: fenceline.reviewer.v1.GetAttemptResponse.omissions:type_name -> fenceline.reviewer.v1.Omission
+	5,  // 10: fenceline.reviewer.v1.ListFindingsResponse.findings:type_name -> fenceline.reviewer.v1.Finding
+	6,  // 11: fenceline.reviewer.v1.ListFindingsResponse.omissions:type_name -> fenceline.reviewer.v1.Omission
+	7,  // 12: fenceline.reviewer.v1.ReviewerService.ListAttempts:input_type -> fenceline.reviewer.v1.ListAttemptsRequest
+	9,  // 13: fenceline.reviewer.v1.ReviewerService.GetAttempt:input_type -> fenceline.reviewer.v1.GetAttemptRequest
+	11, // 14: fenceline.reviewer.v1.ReviewerService.ListFindings:input_type -> fenceline.reviewer.v1.ListFindingsRequest
+	2,  // 15: fenceline.reviewer.v1.ReviewerService.PurgeLifecycle:input_type -> fenceline.reviewer.v1.PurgeLifecycleRequest
+	8,  // 16: fenceline.reviewer.v1.ReviewerService.ListAttempts:output_type -> fenceline.reviewer.v1.ListAttemptsResponse
+	10, // 17: fenceline.reviewer.v1.ReviewerService.GetAttempt:output_type -> fenceline.reviewer.v1.GetAttemptResponse
+	12, // 18: fenceline.reviewer.v1.ReviewerService.ListFindings:output_type -> fenceline.reviewer.v1.ListFindingsResponse
+	3,  // 19: fenceline.reviewer.v1.ReviewerService.PurgeLifecycle:output_type -> fenceline.reviewer.v1.PurgeLifecycleResponse
+	16, // [16:20] is the sub-list for method output_type
+	12, // [12:16] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name
@@ -1017,7 +1123,7 @@ func file_fenceline_reviewer_v1_reviewer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fenceline_reviewer_v1_reviewer_proto_rawDesc), len(file_fenceline_reviewer_v1_reviewer_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   9,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

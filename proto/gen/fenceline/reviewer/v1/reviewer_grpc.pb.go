@@ -21,9 +21,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ReviewerService_ListAttempts_FullMethodName = "/fenceline.reviewer.v1.ReviewerService/ListAttempts"
-	ReviewerService_GetAttempt_FullMethodName   = "/fenceline.reviewer.v1.ReviewerService/GetAttempt"
-	ReviewerService_ListFindings_FullMethodName = "/fenceline.reviewer.v1.ReviewerService/ListFindings"
+	ReviewerService_ListAttempts_FullMethodName   = "/fenceline.reviewer.v1.ReviewerService/ListAttempts"
+	ReviewerService_GetAttempt_FullMethodName     = "/fenceline.reviewer.v1.ReviewerService/GetAttempt"
+	ReviewerService_ListFindings_FullMethodName   = "/fenceline.reviewer.v1.ReviewerService/ListFindings"
+	ReviewerService_PurgeLifecycle_FullMethodName = "/fenceline.reviewer.v1.ReviewerService/PurgeLifecycle"
 )
 
 // ReviewerServiceClient is the client API for ReviewerService service.
@@ -37,6 +38,9 @@ type ReviewerServiceClient interface {
 	GetAttempt(ctx context.Context, in *GetAttemptRequest, opts ...grpc.CallOption) (*GetAttemptResponse, error)
 	// ListFindings reads an attempt's findings in order. Called by the publisher.
 	ListFindings(ctx context.Context, in *ListFindingsRequest, opts ...grpc.CallOption) (*ListFindingsResponse, error)
+	// PurgeLifecycle removes the attempts and findings of an ended lifecycle, once none is open. Called by the
+	// scheduler through its outbox. Idempotent; UNAVAILABLE with RetryInfo while there is more to do.
+	PurgeLifecycle(ctx context.Context, in *PurgeLifecycleRequest, opts ...grpc.CallOption) (*PurgeLifecycleResponse, error)
 }
 
 type reviewerServiceClient struct {
@@ -77,6 +81,16 @@ func (c *reviewerServiceClient) ListFindings(ctx context.Context, in *ListFindin
 	return out, nil
 }
 
+func (c *reviewerServiceClient) PurgeLifecycle(ctx context.Context, in *PurgeLifecycleRequest, opts ...grpc.CallOption) (*PurgeLifecycleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PurgeLifecycleResponse)
+	err := c.cc.Invoke(ctx, ReviewerService_PurgeLifecycle_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ReviewerServiceServer is the server API for ReviewerService service.
 // All implementations must embed UnimplementedReviewerServiceServer
 // for forward compatibility.
@@ -88,6 +102,9 @@ type ReviewerServiceServer interface {
 	GetAttempt(context.Context, *GetAttemptRequest) (*GetAttemptResponse, error)
 	// ListFindings reads an attempt's findings in order. Called by the publisher.
 	ListFindings(context.Context, *ListFindingsRequest) (*ListFindingsResponse, error)
+	// PurgeLifecycle removes the attempts and findings of an ended lifecycle, once none is open. Called by the
+	// scheduler through its outbox. Idempotent; UNAVAILABLE with RetryInfo while there is more to do.
+	PurgeLifecycle(context.Context, *PurgeLifecycleRequest) (*PurgeLifecycleResponse, error)
 	mustEmbedUnimplementedReviewerServiceServer()
 }
 
@@ -106,6 +123,9 @@ func (UnimplementedReviewerServiceServer) GetAttempt(context.Context, *GetAttemp
 }
 func (UnimplementedReviewerServiceServer) ListFindings(context.Context, *ListFindingsRequest) (*ListFindingsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListFindings not implemented")
+}
+func (UnimplementedReviewerServiceServer) PurgeLifecycle(context.Context, *PurgeLifecycleRequest) (*PurgeLifecycleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PurgeLifecycle not implemented")
 }
 func (UnimplementedReviewerServiceServer) mustEmbedUnimplementedReviewerServiceServer() {}
 func (UnimplementedReviewerServiceServer) testEmbeddedByValue()                         {}
@@ -182,6 +202,24 @@ func _ReviewerService_ListFindings_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ReviewerService_PurgeLifecycle_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PurgeLifecycleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ReviewerServiceServer).PurgeLifecycle(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ReviewerService_PurgeLifecycle_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ReviewerServiceServer).PurgeLifecycle(ctx, req.(*PurgeLifecycleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ReviewerService_ServiceDesc is the grpc.ServiceDesc for ReviewerService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -200,6 +238,10 @@ var ReviewerService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListFindings",
 			Handler:    _ReviewerService_ListFindings_Handler,
+		},
+		{
+			MethodName: "PurgeLifecycle",
+			Handler:    _ReviewerService_PurgeLifecycle_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
