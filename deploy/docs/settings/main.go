@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	if err := os.WriteFile("docs/settings.md", []byte(docs.Settings()), 0o644); err != nil { //nolint:gosec // for everybody to read
+	if err := os.WriteFile("docs/settings.md", []byte(docs.Settings()), 0o644); err != nil {
 		fmt.Fprintln(os.Stderr, "settings:", err)
 		os.Exit(1)
 	}

@@ -53,8 +53,15 @@ func (c Config) Validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"QUIET", c.Quiet}, {"MAX_WAIT", c.MaxWait}, {"LEASE", c.Lease}, {"MAX_CLAIM", c.MaxClaim}, {"HINT_TRUST", c.HintTrust},
-		{"READ_LAG", c.ReadLag}, {"LAPSE_PAUSE", c.LapseBase}, {"LAPSE_PAUSE_MAX", c.LapseMax}, {"RELEASE_PAUSE", c.Release},
+		{"QUIET", c.Quiet},
+		{"MAX_WAIT", c.MaxWait},
+		{"LEASE", c.Lease},
+		{"MAX_CLAIM", c.MaxClaim},
+		{"HINT_TRUST", c.HintTrust},
+		{"READ_LAG", c.ReadLag},
+		{"LAPSE_PAUSE", c.LapseBase},
+		{"LAPSE_PAUSE_MAX", c.LapseMax},
+		{"RELEASE_PAUSE", c.Release},
 		{"RETRY_MAX", c.RetryMax},
 	} {
 		if d.value <= 0 {
