@@ -249,7 +249,7 @@ func TestARingBecomesAResult(t *testing.T) {
 	claim := p.due()
 	bell := doorbell.NewBell(doorbell.Config{Addr: redis})
 	defer func() { _ = bell.Close() }()
-	if err := bell.Ring(ctx, stream, "job"); err != nil {
+	if err := bell.Ring(ctx, stream, "job"); err != nil { //nolint:forbidigo // stands in for the scheduler's outbox
 		t.Fatal(err)
 	}
 	var result *schedulerv1.Accepted

@@ -31,7 +31,7 @@ func NewScheduler(conn grpc.ClientConnInterface, worker string) *Scheduler {
 // Claim leases up to limit due targets.
 func (s *Scheduler) Claim(ctx context.Context, limit int) ([]reviewer.Claim, error) {
 	got, err := s.client.ClaimTargets(ctx, &schedulerv1.ClaimTargetsRequest{
-		Worker: s.worker, MaxTargets: int32(min(limit, 100)), //nolint:gosec // bounded
+		Worker: s.worker, MaxTargets: int32(min(limit, 100)),
 	})
 	if err != nil {
 		return nil, failure("claim targets", err)
@@ -164,7 +164,7 @@ func counts(c reviewer.Counts) *schedulerv1.Counts {
 	return &schedulerv1.Counts{Errors: count(c.Errors), Warnings: count(c.Warnings), Infos: count(c.Infos)}
 }
 
-func count(n int) int32 { return int32(min(n, 1<<30)) } //nolint:gosec // bounded
+func count(n int) int32 { return int32(min(n, 1<<30)) }
 
 func fence(f reviewer.Fence) *schedulerv1.Fence {
 	out := &schedulerv1.Fence{

@@ -286,7 +286,8 @@ func TestBoundedReport(t *testing.T) {
 	r := Report{
 		Findings: []Finding{
 			{Path: "a\x00b", Line: 0, Severity: SeverityError, Rule: "r", Message: strings.Repeat("é", 600)},
-			{Path: "b", Line: 2, Severity: SeverityInfo, Rule: "r", Message: "\xff"}, {Path: "c", Line: 3, Severity: SeverityWarning, Rule: "r", Message: "m"},
+			{Path: "b", Line: 2, Severity: SeverityInfo, Rule: "r", Message: "\xff"},
+			{Path: "c", Line: 3, Severity: SeverityWarning, Rule: "r", Message: "m"},
 		},
 		Omissions: make([]Omission, 500),
 	}

@@ -149,7 +149,7 @@ func omissions(left []reviewer.Omission) []*reviewerv1.Omission {
 
 func money(m reviewer.Micros) *typev1.Money { return &typev1.Money{Micros: int64(m)} }
 
-func count(n int) int32 { return int32(min(n, 1<<30)) } //nolint:gosec // bounded
+func count(n int) int32 { return int32(min(n, 1<<30)) }
 
 func at(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {

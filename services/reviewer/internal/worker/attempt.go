@@ -79,11 +79,11 @@ func (j *job) adopt(ctx context.Context, a reviewer.Attempt) (err error) {
 	ctx, span := j.Tracer.Start(ctx, obs.SpanAdopt, trace.WithAttributes(
 		obs.AttemptID(a.ID.String()), obs.RunID(j.fence.Run.String()), obs.Engine(a.Engine)))
 	defer func() { obs.End(span, err) }()
-	if err := j.accept(ctx, a, true); err != nil {
-		return err
+	err = j.accept(ctx, a, true)
+	if err == nil {
+		j.Metrics.attempt(ctx, "adopted", a.Engine)
 	}
-	j.Metrics.attempt(ctx, "adopted", a.Engine)
-	return nil
+	return err
 }
 
 func (j *job) accept(ctx context.Context, a reviewer.Attempt, adopted bool) error {
@@ -97,6 +97,14 @@ func (j *job) attempt(ctx context.Context, a reviewer.Attempt, snap source.Snaps
 	ctx, span := j.Tracer.Start(ctx, obs.SpanAttempt, trace.WithAttributes(
 		obs.AttemptID(a.ID.String()), obs.RunID(a.Run.String()), obs.Engine(a.Engine)))
 	defer func() { obs.End(span, unexpected(err)) }()
+	err = j.pursue(ctx, a, snap)
+	if err == nil {
+		span.SetAttributes(obs.Outcome(j.outcome))
+	}
+	return err
+}
+
+func (j *job) pursue(ctx context.Context, a reviewer.Attempt, snap source.Snapshot) error {
 	j.lease.watch(a)
 	in, held, err := j.prepare(ctx, a, snap)
 	if err == nil {

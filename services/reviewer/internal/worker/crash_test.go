@@ -70,8 +70,8 @@ var errKilled = errors.New("killed")
 func (d *durable) dies(t *testing.T) {
 	t.Helper()
 	defer func() {
-		if v := recover(); v != errKilled {
-			t.Fatalf("the worker was not killed, but: %v", v)
+		if err, ok := recover().(error); !ok || !errors.Is(err, errKilled) {
+			t.Fatalf("the worker was not killed, but: %v", err)
 		}
 	}()
 	d.work(t)

@@ -48,11 +48,19 @@ func (j *job) run(ctx context.Context, a reviewer.Attempt, in engine.Input) erro
 	return j.accept(ctx, done, false)
 }
 
-// engine calls the engine within its time. An engine that does not stop is left behind: its cost is not
-// known then.
 func (j *job) engine(ctx context.Context, a reviewer.Attempt, in engine.Input) (out engine.Output, err error) {
 	ctx, span := j.Tracer.Start(ctx, obs.SpanEngine, trace.WithAttributes(obs.AttemptID(a.ID.String()), obs.Engine(a.Engine)))
 	defer func() { obs.End(span, wordOf(err)) }()
+	out, err = j.call(ctx, in)
+	if err == nil {
+		span.SetAttributes(obs.Outcome(string(out.Verdict)))
+	}
+	return out, err
+}
+
+// call calls the engine within its time. An engine that does not stop is left behind: its cost is not
+// known then.
+func (j *job) call(ctx context.Context, in engine.Input) (engine.Output, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, j.Settings.EngineTimeout, errEngineTimeout)
 	defer cancel()
 	type answer struct {

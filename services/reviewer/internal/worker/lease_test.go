@@ -87,7 +87,7 @@ func TestALostClaimStopsTheEngine(t *testing.T) {
 		b := newBench(t, minute, untilStopped)
 		began := time.Now()
 		go func() {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			b.scheduler.claim() // an operator, or a scheduler that thinks us dead
 		}()
 		b.work(t)

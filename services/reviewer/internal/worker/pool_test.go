@@ -79,7 +79,7 @@ func newPool() *pool {
 		Found: func(_ context.Context, n int) { p.find(n) },
 		Review: func(context.Context, context.Context, reviewer.Claim, time.Time) {
 			p.count(1)
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			p.count(-1)
 		},
 	}
@@ -135,7 +135,7 @@ func TestARingIsAnsweredAtOnce(t *testing.T) {
 		p.run(t, func() {
 			p.queue.add(1)
 			p.bell <- struct{}{}
-			time.Sleep(1100 * time.Millisecond)
+			<-time.After(1100 * time.Millisecond)
 			if p.reviewed() != 1 || p.unannounced() != 0 {
 				t.Errorf("%d reviewed, %d unannounced", p.reviewed(), p.unannounced())
 			}
@@ -149,7 +149,7 @@ func TestTheScanFindsWhatNoRingAnnounced(t *testing.T) {
 		p := newPool()
 		p.run(t, func() {
 			p.queue.add(1)
-			time.Sleep(40 * time.Second)
+			<-time.After(40 * time.Second)
 			if p.reviewed() != 1 || p.unannounced() != 1 {
 				t.Errorf("%d reviewed, %d unannounced", p.reviewed(), p.unannounced())
 			}
@@ -161,7 +161,7 @@ func TestAnIdlePoolAsksSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPool()
-		p.run(t, func() { time.Sleep(10 * time.Minute) })
+		p.run(t, func() { <-time.After(10 * time.Minute) })
 		if n := len(p.queue.asked); n < 16 || n > 26 {
 			t.Errorf("asked %d times in 10 minutes", n)
 		}
@@ -175,7 +175,7 @@ func TestABacklogIsWorkedOffWithoutFurtherRings(t *testing.T) {
 		p.run(t, func() {
 			p.queue.add(9)
 			p.bell <- struct{}{}
-			time.Sleep(5500 * time.Millisecond)
+			<-time.After(5500 * time.Millisecond)
 		})
 		if p.reviewed() != 9 || p.most != 2 || p.unannounced() != 0 {
 			t.Errorf("%d reviewed, %d at once, %d unannounced", p.reviewed(), p.most, p.unannounced())
@@ -193,7 +193,7 @@ func TestAFullPoolDoesNotListen(t *testing.T) {
 			p.bell <- struct{}{}
 			synctest.Wait()
 			p.bell <- struct{}{}
-			time.Sleep(500 * time.Millisecond)
+			<-time.After(500 * time.Millisecond)
 			if len(p.bell) != 1 {
 				t.Error("a full pool took a ring")
 			}
@@ -209,7 +209,7 @@ func TestASchedulerAwayIsAskedAgain(t *testing.T) {
 			p.queue.fail(errors.New("away"))
 			p.queue.add(1)
 			p.bell <- struct{}{}
-			time.Sleep(10 * time.Minute)
+			<-time.After(10 * time.Minute)
 			p.queue.mu.Lock()
 			n := len(p.queue.asked)
 			p.queue.mu.Unlock()
@@ -217,7 +217,7 @@ func TestASchedulerAwayIsAskedAgain(t *testing.T) {
 				t.Errorf("asked %d times in 10 minutes", n)
 			}
 			p.queue.fail(nil)
-			time.Sleep(20 * time.Second)
+			<-time.After(20 * time.Second)
 			if p.reviewed() != 1 || p.unannounced() != 0 {
 				t.Errorf("%d reviewed, %d unannounced", p.reviewed(), p.unannounced())
 			}
@@ -242,7 +242,7 @@ func TestAPanicCostsOneClaim(t *testing.T) {
 		p.run(t, func() {
 			p.queue.add(2)
 			p.bell <- struct{}{}
-			time.Sleep(2 * time.Second)
+			<-time.After(2 * time.Second)
 		})
 		if p.reviewed() != 1 {
 			t.Errorf("%d reviewed", p.reviewed())

@@ -193,7 +193,7 @@ func TestCancelStopsTheEngineAndGivesTheNumberBack(t *testing.T) {
 		b := newBench(t, minute, untilStopped)
 		began := time.Now()
 		go func() {
-			time.Sleep(20 * time.Second)
+			<-time.After(20 * time.Second)
 			b.scheduler.push()
 		}()
 		b.work(t)
@@ -298,7 +298,7 @@ func TestAStopWaitsForAnEngineAtWork(t *testing.T) {
 		stopping, stop := context.WithCancel(t.Context())
 		b := newBench(t, minute, func(context.Context) (engine.Output, error) {
 			stop()
-			time.Sleep(minute)
+			<-time.After(minute)
 			return output, nil
 		})
 		b.Review(t.Context(), stopping, b.scheduler.claim(), time.Now())
@@ -312,7 +312,7 @@ func TestACutOffEngineIsSettledAndReleased(t *testing.T) {
 		b := newBench(t, minute, untilStopped)
 		work, cutOff := context.WithCancelCause(t.Context())
 		go func() {
-			time.Sleep(10 * time.Second)
+			<-time.After(10 * time.Second)
 			cutOff(errShuttingDown)
 		}()
 		b.Review(work, t.Context(), b.scheduler.claim(), time.Now())

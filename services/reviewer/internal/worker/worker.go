@@ -57,11 +57,15 @@ const cleanupTime = 10 * time.Second
 func (w *Worker) Review(ctx, stopping context.Context, c reviewer.Claim, asked time.Time) {
 	ctx = obs.Extract(ctx, c.Trace)
 	ctx, span := w.Tracer.Start(ctx, obs.SpanClaim, trace.WithLinks(links(c)...), trace.WithAttributes(attributes(c)...))
+	var err error
+	defer func() { obs.End(span, err) }()
 	j := &job{Worker: w, claim: c, fence: c.Fence}
-	outcome, err := j.end(ctx, j.walk(ctx, stopping, asked))
-	w.Metrics.claimEnded(ctx, outcome)
-	span.SetAttributes(obs.Outcome(outcome))
-	obs.End(span, err)
+	j.outcome, err = j.end(ctx, j.walk(ctx, stopping, asked))
+	w.Metrics.claimEnded(ctx, j.outcome)
+	span.SetAttributes(obs.Outcome(j.outcome))
+	if err != nil {
+		w.Log.WarnContext(ctx, "a claim is left to lapse", "target", c.Fence.Target.String(), "err", err)
+	}
 }
 
 func links(c reviewer.Claim) []trace.Link {
