@@ -28,12 +28,12 @@ CREATE TABLE ingest.deliveries (
     duplicates      integer     NOT NULL DEFAULT 0,
     received_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
     -- Without the tenant, on purpose: the receipt is what makes a delivery unique, whoever it is for.
-    CONSTRAINT deliveries_once UNIQUE (host, hook, delivery_id),
+    -- The delivery's id first, by which alone it is also looked up.
+    CONSTRAINT deliveries_once UNIQUE (delivery_id, host, hook),
     -- Work for the scheduler always has an owner.
     CONSTRAINT deliveries_owned CHECK (decision = 'ignore' OR (tenant IS NOT NULL AND (decision = 'integration_change' OR project_id IS NOT NULL)))
 );
 
-CREATE INDEX deliveries_guid ON ingest.deliveries (delivery_id);
 CREATE INDEX deliveries_tenant ON ingest.deliveries (tenant, id);
 
 CREATE TABLE ingest.replays (

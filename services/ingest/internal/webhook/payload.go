@@ -24,7 +24,7 @@ func decode(event string, body []byte) (ingest.Event, error) {
 	if depth(body) > maxDepth {
 		return e, fmt.Errorf("%w: nested deeper than %d", errJSON, maxDepth)
 	}
-	dec := jsontext.NewDecoder(bytes.NewReader(body))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(body)) // a Buffer is read in place, any other Reader copied
 	if dec.PeekKind() == 'n' {
 		return e, fmt.Errorf("%w: null where an object belongs", errJSON)
 	}
@@ -147,22 +147,40 @@ func require(e ingest.Event) error {
 
 // depth returns how deep a text nests, without parsing it: brackets outside of strings.
 func depth(body []byte) int {
-	deepest, now, quoted := 0, 0, false
+	deepest, now := 0, 0
 	for i := 0; i < len(body); i++ {
-		switch c := body[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
+		switch body[i] {
+		case '"':
+			i += quoted(body[i:])
+		case '{', '[':
 			now++
 			deepest = max(deepest, now)
-		case c == '}' || c == ']':
+		case '}', ']':
 			now--
 		}
 	}
 	return deepest
+}
+
+// quoted returns where the string that text begins with ends: the index of its closing quote, or past the
+// end. Most of a payload is in strings, which are leapt over.
+func quoted(text []byte) int {
+	for at := 1; at < len(text); {
+		next := bytes.IndexByte(text[at:], '"')
+		if next < 0 {
+			break
+		}
+		end := at + next
+		escapes := 0
+		for text[end-1-escapes] == '\\' {
+			escapes++ // stops at the opening quote at the latest
+		}
+		if escapes%2 == 0 {
+			return end
+		}
+		at = end + 1
+	}
+	return len(text)
 }
 
 // asJSON keeps a parser's position and drops its excerpt of the payload.
