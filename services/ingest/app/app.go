@@ -62,7 +62,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	box := outbox.New(service)
 	receipts := store.New(db, box, cfg.policy())
 	handler, err := webhook.NewHandler(webhook.Config{
-		Secrets: cfg.secrets(), Hosts: cfg.Hosts, MaxBody: cfg.MaxBody, Held: cfg.HeldBodies,
+		Secrets: cfg.secrets(), Hosts: cfg.hosts(), MaxBody: cfg.MaxBody, Held: cfg.HeldBodies,
 	}, receipts, p.Log, p.Tracer.Tracer(service))
 	if err != nil {
 		return err

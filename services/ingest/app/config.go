@@ -46,8 +46,11 @@ func Load(env map[string]string) (Config, error) { return config.Load[Config](en
 // Validate reports every value out of its bounds, by its variable's name.
 func (c Config) Validate() error {
 	var errs []error
-	if err := webhook.CheckSecrets(c.secrets()); err != nil {
+	if err := webhook.CheckSecrets([]config.Secret{c.Secret}); err != nil {
 		errs = append(errs, fmt.Errorf("INGEST_WEBHOOK_SECRET: %w", err))
+	}
+	if err := webhook.CheckSecrets([]config.Secret{c.PreviousSecret}); err != nil && !c.PreviousSecret.Empty() {
+		errs = append(errs, fmt.Errorf("INGEST_WEBHOOK_SECRET_PREVIOUS: %w", err))
 	}
 	if err := loopback(c.WebhookListen); err != nil {
 		errs = append(errs, fmt.Errorf("INGEST_WEBHOOK_LISTEN: %w", err))
@@ -55,17 +58,38 @@ func (c Config) Validate() error {
 	if c.MaxBody < 1<<10 || c.MaxBody > 26_214_400 {
 		errs = append(errs, fmt.Errorf("INGEST_WEBHOOK_MAX_BODY is %d: it must be from 1024 to 26214400", c.MaxBody))
 	}
+	if c.HeldBodies <= c.MaxBody {
+		errs = append(errs, fmt.Errorf("INGEST_WEBHOOK_HELD_BODIES is %d: it must be above INGEST_WEBHOOK_MAX_BODY", c.HeldBodies))
+	}
 	if c.AppID <= 0 {
 		errs = append(errs, fmt.Errorf("INGEST_GITHUB_APP_ID is %d: it must be above zero", c.AppID))
-	}
-	if len(c.Hosts) == 0 {
-		errs = append(errs, errors.New("INGEST_GITHUB_HOSTS names no host"))
 	}
 	if c.Enroll != "auto" && c.Enroll != "explicit" {
 		errs = append(errs, fmt.Errorf("INGEST_ENROLLMENT is %q: it must be auto or explicit", c.Enroll))
 	}
-	if _, err := accounts(c.Accounts); err != nil {
-		errs = append(errs, err)
+	_, unknown := accounts(c.Accounts)
+	errs = append(errs, checkHosts(c.hosts()), unknown)
+	return errors.Join(errs...)
+}
+
+// hosts are as the handler compares them: a host's name has no case.
+func (c Config) hosts() []string {
+	out := make([]string, len(c.Hosts))
+	for i, h := range c.Hosts {
+		out[i] = strings.ToLower(strings.TrimSpace(h))
+	}
+	return out
+}
+
+func checkHosts(hosts []string) error {
+	if len(hosts) == 0 {
+		return errors.New("INGEST_GITHUB_HOSTS names no host")
+	}
+	var errs []error
+	for _, h := range hosts {
+		if h == "" || len(h) > ingest.MaxHost || strings.Trim(h, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" {
+			errs = append(errs, fmt.Errorf("INGEST_GITHUB_HOSTS: %q is not a host's name of at most %d bytes, without scheme and port", h, ingest.MaxHost))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -86,18 +110,23 @@ func (c Config) policy() ingest.Policy {
 
 // accounts is nil for "*". Ids, not logins: a login can be given up and taken by somebody else.
 func accounts(list []string) (map[int64]bool, error) {
-	bound := map[int64]bool{}
+	bound, all := map[int64]bool{}, false
+	var errs []error
 	for _, s := range list {
-		if strings.TrimSpace(s) == "*" {
-			return nil, nil
-		}
 		n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
-		if err != nil || n <= 0 {
-			return map[int64]bool{}, fmt.Errorf("INGEST_ACCOUNTS: %q is neither * nor a numeric account id", s)
+		switch {
+		case strings.TrimSpace(s) == "*":
+			all = true
+		case err != nil || n <= 0:
+			errs = append(errs, fmt.Errorf("INGEST_ACCOUNTS: %q is neither * nor a numeric account id", s))
+		default:
+			bound[n] = true
 		}
-		bound[n] = true
 	}
-	return bound, nil
+	if all {
+		return nil, errors.Join(errs...)
+	}
+	return bound, errors.Join(errs...)
 }
 
 // loopback refuses to take deliveries in plain HTTP from anywhere but this machine.

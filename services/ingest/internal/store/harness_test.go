@@ -133,16 +133,6 @@ func expectRows(t *testing.T, d *pgtest.DB, want rows) {
 	}
 }
 
-// sent are the destinations' last parts and keys of all messages, in the order they were made.
-func sent(t *testing.T, d *pgtest.DB) []string {
-	t.Helper()
-	all, err := pgxAll[string](t, d, `SELECT substring(destination from '[^/]*$') || ' ' || substring(key from '[a-z]*:[a-z]*:.*$') FROM ingest.outbox ORDER BY id`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
 func pgxAll[T any](t *testing.T, d *pgtest.DB, sql string, args ...any) ([]T, error) {
 	t.Helper()
 	rows, err := d.Admin(t).Query(t.Context(), sql, args...)

@@ -128,7 +128,9 @@ func TestAnotherDigestIsAConflictAndChangesNothing(t *testing.T) {
 	other := pull(acmeInstalled, sled)
 	other.PullRequest.HeadSHA = strings.Repeat("b", 40)
 	for _, e := range []ingest.Event{
-		other, pull(acmeInstalled, rocket), {Name: "star"}, installation("created", acmeInstalled, acme, 0, sled),
+		other, pull(acmeInstalled, rocket),
+		{Name: "star"},
+		installation("created", acmeInstalled, acme, 0, sled),
 		pull(zenithInstalled, kite),
 	} {
 		if _, err := s.Receive(t.Context(), source("guid"), digest("another body"), 1, e); !errors.Is(err, ingest.ErrDigestConflict) {

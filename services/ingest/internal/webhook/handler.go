@@ -51,15 +51,20 @@ func NewHandler(cfg Config, store Receiver, log *slog.Logger, tracer trace.Trace
 	}, nil
 }
 
-// ServeHTTP answers one delivery. The trace starts here: a traceparent that the sender brings is linked,
-// not trusted as a parent.
+// ServeHTTP answers one delivery: only after its span, and so its receipt, has ended.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, req, answer, err := h.traced(w, r)
+	h.answer(ctx, w, req, answer, err)
+}
+
+// traced begins a trace: a traceparent that the sender brings is linked, not trusted as a parent.
+func (h *Handler) traced(w http.ResponseWriter, r *http.Request) (ctx context.Context, req request, answer ingest.Answer, err error) { //nolint:spancheck // obs.End ends it
 	ctx, span := h.tracer.Start(r.Context(), obs.SpanWebhook, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindServer),
 		trace.WithLinks(obs.Link(r.Header.Get("traceparent"))),
 		trace.WithAttributes(obs.DeliveryID(clip(r.Header.Get("X-GitHub-Delivery")))))
-	req, answer, err := h.receive(ctx, w, r)
-	obs.End(span, err)
-	h.answer(ctx, w, req, answer, err)
+	defer func() { obs.End(span, err) }()
+	req, answer, err = h.receive(ctx, w, r)
+	return ctx, req, answer, err
 }
 
 func (h *Handler) receive(ctx context.Context, w http.ResponseWriter, r *http.Request) (request, ingest.Answer, error) {
@@ -83,12 +88,12 @@ func (h *Handler) receive(ctx context.Context, w http.ResponseWriter, r *http.Re
 	return req, answer, err
 }
 
-func (h *Handler) keep(ctx context.Context, src ingest.Source, body []byte, e ingest.Event) (answer ingest.Answer, err error) {
-	ctx, cancel := context.WithTimeout(ctx, keepTimeout)
-	defer cancel()
+func (h *Handler) keep(ctx context.Context, src ingest.Source, body []byte, e ingest.Event) (answer ingest.Answer, err error) { //nolint:spancheck // obs.End ends it
 	ctx, span := h.tracer.Start(ctx, obs.SpanReceipt)
 	defer func() { obs.End(span, err) }()
-	answer, err = h.store.Receive(ctx, src, sha256.Sum256(body), int64(len(body)), e)
+	within, cancel := context.WithTimeout(ctx, keepTimeout)
+	defer cancel()
+	answer, err = h.store.Receive(within, src, sha256.Sum256(body), int64(len(body)), e)
 	span.SetAttributes(obs.Decision(string(answer.Decision.Kind)))
 	return answer, err
 }

@@ -126,7 +126,7 @@ func TestLongestActivityFits(t *testing.T) {
 	r := ingest.Receipt{
 		Source: ingest.Source{
 			Host: strings.Repeat("h", ingest.MaxHost), Hook: fmt.Sprintf("integration/%d", int64(1<<62)),
-			DeliveryID: strings.Repeat("d", maxDelivery),
+			DeliveryID: strings.Repeat("d", maxWord),
 		},
 		RepositoryID: 1 << 62, Number: 1 << 62,
 	}

@@ -28,8 +28,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // deliveries).
 const (
 	secret   config.Secret = "It's a Secret to Everybody"
-	greeting               = "Hello, World!"
-	greeted                = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+	greeting string        = "Hello, World!"
+	greeted  string        = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
 )
 
 // bound is the largest body in these tests, in bytes.

@@ -18,13 +18,9 @@ var (
 	errHost      = errors.New("this GitHub host is not configured here")
 )
 
-// Bounds of the headers that are stored, in bytes: with a host of ingest.MaxHost they make an activity id
-// of less than 300.
-const (
-	maxEvent    = 64
-	maxDelivery = 64
-	maxHookPart = 64
-)
+// maxWord bounds each header that is stored, in bytes: with a host of ingest.MaxHost they make an activity
+// id of less than 300.
+const maxWord = 64
 
 // request is what the headers of a delivery say.
 type request struct {
@@ -50,10 +46,10 @@ func (h *Handler) headers(r *http.Request) (request, error) {
 	if err != nil {
 		return request{}, err
 	}
-	event, ok1 := word(r.Header, "X-GitHub-Event", maxEvent)
-	id, ok2 := word(r.Header, "X-GitHub-Delivery", maxDelivery)
-	kind, ok3 := word(r.Header, "X-GitHub-Hook-Installation-Target-Type", maxHookPart)
-	hook, ok4 := word(r.Header, "X-GitHub-Hook-Installation-Target-ID", maxHookPart)
+	event, ok1 := word(r.Header, "X-GitHub-Event")
+	id, ok2 := word(r.Header, "X-GitHub-Delivery")
+	kind, ok3 := word(r.Header, "X-GitHub-Hook-Installation-Target-Type")
+	hook, ok4 := word(r.Header, "X-GitHub-Hook-Installation-Target-ID")
 	if !ok1 || !ok2 || !ok3 || !ok4 {
 		return request{}, errHeaders
 	}
@@ -79,9 +75,9 @@ func isJSON(h http.Header) bool {
 
 // word reads a header that must come once, as printable ASCII without spaces. The signature doesn't cover
 // headers: what is stored of them has to be harmless by itself.
-func word(h http.Header, name string, most int) (string, bool) {
+func word(h http.Header, name string) (string, bool) {
 	values := h.Values(name)
-	if len(values) != 1 || values[0] == "" || len(values[0]) > most {
+	if len(values) != 1 || values[0] == "" || len(values[0]) > maxWord {
 		return "", false
 	}
 	for _, c := range []byte(values[0]) {
