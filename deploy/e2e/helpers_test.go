@@ -45,6 +45,19 @@ func (w *world) count(sql string, args ...any) int64 {
 	return n
 }
 
+// exec changes something as the administrator.
+func (w *world) exec(sql string, args ...any) {
+	w.Helper()
+	conn, err := pgx.Connect(w.Context(), w.db.AdminDSN())
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer func() { _ = conn.Close(w.Context()) }()
+	if _, err := conn.Exec(w.Context(), sql, args...); err != nil {
+		w.Fatalf("%s: %v", sql, err)
+	}
+}
+
 // paused says why there are not n pauses.
 func (w *world) paused(n int64) error {
 	if got := w.count(`SELECT count(*) FROM scheduler.pauses WHERE until IS NULL OR until > clock_timestamp()`); got != n {
