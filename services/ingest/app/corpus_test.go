@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/fenceline-dev/fenceline/migrations"
@@ -210,4 +212,62 @@ func or[T any](v *T) T {
 		return zero
 	}
 	return *v
+}
+
+// TestDatabaseAway: GitHub shows a failed delivery, and the same delivery later is taken.
+func TestDatabaseAway(t *testing.T) {
+	t.Parallel()
+	d := pgtest.New(t, migrations.FS)
+	cfg := Config{AppID: 424242, Accounts: []string{"*"}, Enroll: "auto"}
+	handler, err := webhook.NewHandler(webhook.Config{
+		Secrets: []config.Secret{"correct horse battery"}, Hosts: []string{"github.com"}, MaxBody: 1 << 20,
+	}, store.New(d.Open(t, service), outbox.New(service), cfg.policy()), slog.New(slog.DiscardHandler), noop.NewTracerProvider().Tracer(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deliver := func() *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, webhook.Path, strings.NewReader(opened))
+		mac := hmac.New(sha256.New, []byte("correct horse battery"))
+		mac.Write([]byte(opened))
+		for name, value := range map[string]string{
+			"Content-Type": "application/json", "X-GitHub-Event": "pull_request", "X-GitHub-Delivery": "guid",
+			"X-GitHub-Hook-Installation-Target-Type": "integration", "X-GitHub-Hook-Installation-Target-ID": "424242",
+			"X-Hub-Signature-256": "sha256=" + hex.EncodeToString(mac.Sum(nil)),
+		} {
+			r.Header.Set(name, value)
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	elsewhere, err := pgx.ParseConfig(d.AdminDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere.Database = "postgres"
+	admin, err := pgx.ConnectConfig(t.Context(), elsewhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = admin.Close(context.WithoutCancel(t.Context())) }()
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := admin.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("ALTER DATABASE " + d.Name + " ALLOW_CONNECTIONS false")
+	exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + d.Name + "'")
+	for range 2 {
+		if w := deliver(); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "STORE_UNAVAILABLE") {
+			t.Errorf("answered %d %s %v", w.Code, w.Body, w.Header())
+		}
+	}
+	exec("ALTER DATABASE " + d.Name + " ALLOW_CONNECTIONS true")
+	if w := deliver(); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "duplicate") {
+		t.Errorf("later answered %d %s", w.Code, w.Body)
+	}
+	if n := pgtest.Query[int64](t, d, "SELECT count(*) FROM ingest.outbox"); n != 1 {
+		t.Errorf("%d messages, want 1", n)
+	}
 }

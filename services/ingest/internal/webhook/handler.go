@@ -58,13 +58,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // traced begins a trace: a traceparent that the sender brings is linked, not trusted as a parent.
-func (h *Handler) traced(w http.ResponseWriter, r *http.Request) (ctx context.Context, req request, answer ingest.Answer, err error) { //nolint:spancheck // obs.End ends it
-	ctx, span := h.tracer.Start(r.Context(), obs.SpanWebhook, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindServer),
+func (h *Handler) traced(w http.ResponseWriter, r *http.Request) (ctx context.Context, req request, answer ingest.Answer, err error) {
+	ctx, span := h.tracer.Start(r.Context(), obs.SpanWebhook, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindServer), //nolint:spancheck // obs.End ends it
 		trace.WithLinks(obs.Link(r.Header.Get("traceparent"))),
 		trace.WithAttributes(obs.DeliveryID(clip(r.Header.Get("X-GitHub-Delivery")))))
 	defer func() { obs.End(span, err) }()
 	req, answer, err = h.receive(ctx, w, r)
-	return ctx, req, answer, err
+	return ctx, req, answer, err //nolint:spancheck // obs.End ends it
 }
 
 func (h *Handler) receive(ctx context.Context, w http.ResponseWriter, r *http.Request) (request, ingest.Answer, error) {
@@ -88,14 +88,14 @@ func (h *Handler) receive(ctx context.Context, w http.ResponseWriter, r *http.Re
 	return req, answer, err
 }
 
-func (h *Handler) keep(ctx context.Context, src ingest.Source, body []byte, e ingest.Event) (answer ingest.Answer, err error) { //nolint:spancheck // obs.End ends it
-	ctx, span := h.tracer.Start(ctx, obs.SpanReceipt)
+func (h *Handler) keep(ctx context.Context, src ingest.Source, body []byte, e ingest.Event) (answer ingest.Answer, err error) {
+	ctx, span := h.tracer.Start(ctx, obs.SpanReceipt) //nolint:spancheck // obs.End ends it
 	defer func() { obs.End(span, err) }()
 	within, cancel := context.WithTimeout(ctx, keepTimeout)
 	defer cancel()
 	answer, err = h.store.Receive(within, src, sha256.Sum256(body), int64(len(body)), e)
 	span.SetAttributes(obs.Decision(string(answer.Decision.Kind)))
-	return answer, err
+	return answer, err //nolint:spancheck // obs.End ends it
 }
 
 // keepTimeout leaves time to tell GitHub, which waits for 10 s in all, that a delivery failed.
