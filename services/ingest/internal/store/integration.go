@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -207,14 +208,12 @@ func remove(ctx context.Context, tx *pg.Tx, n enrolment) ([]ingest.ProjectID, er
 	return gone, nil
 }
 
-// distinct drops what is listed twice: one statement can't write a row two times.
+// distinct drops what is listed twice, since one statement can't write a row two times, and sorts, so that
+// two transactions lock equal repositories in one order.
 func distinct(repos []ingest.Repository) []ingest.Repository {
-	seen := make(map[int64]bool, len(repos))
-	return slices.DeleteFunc(slices.Clone(repos), func(r ingest.Repository) bool {
-		twice := seen[r.ID]
-		seen[r.ID] = true
-		return twice
-	})
+	byID := func(a, b ingest.Repository) int { return cmp.Compare(a.ID, b.ID) }
+	sorted := slices.SortedStableFunc(slices.Values(repos), byID)
+	return slices.CompactFunc(sorted, func(a, b ingest.Repository) bool { return a.ID == b.ID })
 }
 
 func ids(all []enrolled) []ingest.ProjectID {
