@@ -136,7 +136,7 @@ func TestOnlyTheOwnClaimEndsAnAttempt(t *testing.T) {
 	if _, _, err := started().Close(other, End{Kind: EndFailed}, t0); !errors.Is(err, ErrNotOwner) {
 		t.Errorf("close: %v", err)
 	}
-	if _, _, err := created().Start(other, nil, 3, t0); !errors.Is(err, ErrNotOwner) {
+	if _, _, err := created().Start(other, nil, 3, time.Minute, t0); !errors.Is(err, ErrNotOwner) {
 		t.Errorf("start: %v", err)
 	}
 }
@@ -175,7 +175,7 @@ func TestStartTakesTheSmallestFreeNumber(t *testing.T) {
 		}
 		foreign := in(StateFailed)
 		foreign.ID, foreign.Run, foreign.Number = AttemptID{99}, RunID{9}, 1
-		got, _, err := created().Start(claim, append(others, foreign), 3, t0)
+		got, _, err := created().Start(claim, append(others, foreign), 3, time.Minute, t0)
 		if got.Number != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%s: number %d, %v; want %d, %v", name, got.Number, err, c.want, c.err)
 		}
@@ -188,7 +188,7 @@ func TestStartClosesWhatEarlierClaimsLeft(t *testing.T) {
 	dead.ID, dead.Claim, dead.Run, dead.CreatedAt = AttemptID{2}, other, RunID{2}, t0.Add(-time.Minute)
 	unpaid.ID, unpaid.Claim, unpaid.CreatedAt = AttemptID{3}, ClaimID{3}, t0.Add(-time.Hour)
 	foreign.ID, foreign.Claim, foreign.Target, foreign.Run = AttemptID{4}, ClaimID{4}, TargetID{9}, RunID{9}
-	got, closed, err := created().Start(claim, []Attempt{dead, unpaid, foreign}, 3, t0)
+	got, closed, err := created().Start(claim, []Attempt{dead, unpaid, foreign}, 3, time.Minute, t0)
 	if err != nil || got.State != StateStarted {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -202,18 +202,18 @@ func TestStartYieldsToALaterClaim(t *testing.T) {
 	t.Parallel()
 	later := started()
 	later.ID, later.Claim, later.CreatedAt = AttemptID{2}, other, t0.Add(time.Second)
-	if _, _, err := created().Start(claim, []Attempt{later}, 3, t0); !errors.Is(err, ErrEngineRunning) {
+	if _, _, err := created().Start(claim, []Attempt{later}, 3, time.Minute, t0); !errors.Is(err, ErrEngineRunning) {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestStartIsRepeatable(t *testing.T) {
 	t.Parallel()
-	got, closed, err := started().Start(claim, nil, 1, t0.Add(time.Minute))
+	got, closed, err := started().Start(claim, nil, 1, time.Minute, t0.Add(time.Minute))
 	if err != nil || got != started() || closed != nil {
 		t.Errorf("%+v, %v, %v", got, closed, err)
 	}
-	if _, _, err := in(StateVoided).Start(claim, nil, 1, t0); !errors.Is(err, ErrClosed) {
+	if _, _, err := in(StateVoided).Start(claim, nil, 1, time.Minute, t0); !errors.Is(err, ErrClosed) {
 		t.Errorf("of a reaped one: %v", err)
 	}
 }
@@ -249,7 +249,7 @@ func TestAdoption(t *testing.T) {
 	} {
 		a := finished()
 		c.change(&a)
-		if got := ask().Open([]Attempt{a}, t0); got.Kind != c.want {
+		if got := ask().Open([]Attempt{a}); got.Kind != c.want {
 			t.Errorf("%s: %s, want %s", name, got.Kind, c.want)
 		}
 	}
@@ -263,11 +263,11 @@ func TestOpenRefusesAnExhaustedRun(t *testing.T) {
 		a.ID, a.Number = AttemptID{byte(n)}, n
 		used = append(used, a)
 	}
-	if got := ask().Open(used, t0); got.Kind != OpenExhausted {
+	if got := ask().Open(used); got.Kind != OpenExhausted {
 		t.Errorf("%s", got.Kind)
 	}
 	used[1].Number = 0 // given back
-	if got := ask().Open(used, t0); got.Kind != OpenFresh || got.Attempt.ID != (AttemptID{77}) {
+	if got := ask().Open(used); got.Kind != OpenFresh || got.Attempt.ID != (AttemptID{77}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -276,7 +276,7 @@ func TestOpenAgainFindsItsOwn(t *testing.T) {
 	t.Parallel()
 	mine := created()
 	mine.Claim = other
-	if got := ask().Open([]Attempt{mine}, t0); got.Kind != OpenFresh || got.Attempt != mine {
+	if got := ask().Open([]Attempt{mine}); got.Kind != OpenFresh || got.Attempt != mine {
 		t.Errorf("%+v", got)
 	}
 }

@@ -78,7 +78,8 @@ func (w *world) actions() map[string]func(*rapid.T) {
 				Attempt: AttemptID{w.claims}, Fence: Fence{Target: TargetID{1}, Claim: w.live}, Lease: time.Minute, Reserve: 100, MaxPerRun: limit,
 				Run: Run{ID: RunID{run[0]}, HeadSHA: run, MergeBase: "mb", Lifecycle: 1},
 			}
-			if o := q.Open(w.attempts, w.now); o.Kind == OpenFresh {
+			if o := q.Open(w.attempts); o.Kind == OpenFresh {
+				o.Attempt.CreatedAt, o.Attempt.LeaseUntil = w.now, w.now.Add(q.Lease)
 				w.attempts = append(w.attempts, o.Attempt)
 			}
 		},
@@ -89,7 +90,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			if !ok {
 				return
 			}
-			started, closed, err := a.Start(a.Claim, w.attempts, limit, w.now)
+			started, closed, err := a.Start(a.Claim, w.attempts, limit, time.Minute, w.now)
 			if err != nil {
 				return
 			}

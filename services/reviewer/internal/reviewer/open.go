@@ -35,8 +35,9 @@ type Opening struct {
 
 // Open decides how a claim goes on: it takes over a finished attempt of the same diff and ordinal if
 // there is one, refuses where the run's attempts are used up, and else makes a new one. known are
-// the run's attempts, the target's finished ones of the same diff, and the claim's own.
-func (q Ask) Open(known []Attempt, now time.Time) Opening {
+// the run's attempts, the target's finished ones of the same diff, and the claim's own. A new one gets
+// its times where it is written.
+func (q Ask) Open(known []Attempt) Opening {
 	var adopt *Attempt
 	used := 0
 	for _, a := range known {
@@ -56,7 +57,7 @@ func (q Ask) Open(known []Attempt, now time.Time) Opening {
 	case used >= q.MaxPerRun:
 		return Opening{Kind: OpenExhausted}
 	}
-	return Opening{Kind: OpenFresh, Attempt: q.fresh(now)}
+	return Opening{Kind: OpenFresh, Attempt: q.fresh()}
 }
 
 // adopts says whether the attempt's result is that of the asked run: the same diff of the same
@@ -66,13 +67,12 @@ func (q Ask) adopts(a Attempt) bool {
 		a.MergeBase == q.Run.MergeBase && a.HeadSHA == q.Run.HeadSHA && a.Ordinal == q.Run.Ordinal
 }
 
-func (q Ask) fresh(now time.Time) Attempt {
+func (q Ask) fresh() Attempt {
 	return Attempt{
 		ID: q.Attempt, Tenant: q.Tenant, Target: q.Fence.Target, Lifecycle: q.Run.Lifecycle,
 		Run: q.Run.ID, Ordinal: q.Run.Ordinal, Claim: q.Fence.Claim, Generation: q.Fence.Generation,
 		BaseSHA: q.Run.BaseSHA, HeadSHA: q.Run.HeadSHA, MergeBase: q.Run.MergeBase,
 		Fork: q.Fork, DiffBytes: q.DiffBytes, Engine: q.Engine,
 		State: StateCreated, Reserved: q.Reserve, Trace: q.Trace,
-		LeaseUntil: now.Add(q.Lease), CreatedAt: now,
 	}
 }

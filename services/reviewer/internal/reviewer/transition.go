@@ -17,8 +17,9 @@ const reasonLeaseLost = "lease_lost"
 // Start begins an attempt under its claim and takes the smallest free number of its run, at most
 // limit. others are the run's other attempts and the open ones of the target, all locked. The
 // claim was proved alive after the attempt was created, so whatever other claims created before it
-// is an orphan, and closed here. Started before by the same claim: answered as then.
-func (a Attempt) Start(claim ClaimID, others []Attempt, limit int, now time.Time) (Attempt, []Change, error) {
+// is an orphan, and closed here. lease is the most that can be left of the claim's. Started before by
+// the same claim: answered as then.
+func (a Attempt) Start(claim ClaimID, others []Attempt, limit int, lease time.Duration, now time.Time) (Attempt, []Change, error) {
 	switch {
 	case a.Claim != claim:
 		return a, nil, ErrNotOwner
@@ -47,7 +48,7 @@ func (a Attempt) Start(claim ClaimID, others []Attempt, limit int, now time.Time
 	}
 	for n := 1; n <= limit; n++ {
 		if !taken[n] {
-			a.Number, a.State, a.StartedAt = n, StateStarted, now
+			a.Number, a.State, a.StartedAt, a.LeaseUntil = n, StateStarted, now, now.Add(lease)
 			return a, closed, nil
 		}
 	}

@@ -82,7 +82,7 @@ func (f *fixture) open(t *testing.T) reviewer.Attempt {
 // start makes a started attempt of a new claim.
 func (f *fixture) start(t *testing.T) reviewer.Attempt {
 	t.Helper()
-	a, err := f.Start(t.Context(), f.open(t), 3)
+	a, err := f.Start(t.Context(), f.open(t), 3, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

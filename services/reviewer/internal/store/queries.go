@@ -24,14 +24,14 @@ SELECT` + columns + `
   FROM reviewer.attempts AS a
  WHERE a.tenant = @tenant AND a.claim_id = @claim`
 
-	clock = `SELECT clock_timestamp()`
-
 	insertAttempt = `
 INSERT INTO reviewer.attempts
        (id, tenant, target_id, lifecycle, run_id, ordinal, claim_id, generation, base_sha, head_sha,
         merge_base_sha, from_fork, diff_bytes, engine, state, reserved, traceparent, lease_until, created_at)
 VALUES (@id, @tenant, @target, @lifecycle, @run, @ordinal, @claim, @generation, @base, @head,
-        @merge_base, @fork, @diff_bytes, @engine, @state, @reserved, @trace, @lease_until, @created_at)`
+        @merge_base, @fork, @diff_bytes, @engine, @state, @reserved, @trace,
+        clock_timestamp() + @lease::interval, clock_timestamp())
+RETURNING lease_until, created_at`
 
 	lockAttempt = `
 SELECT` + columns + `, clock_timestamp()
@@ -53,7 +53,7 @@ SELECT` + columns + `, clock_timestamp()
 	saveAttempt = `
 UPDATE reviewer.attempts AS a
    SET number = @number, state = @state, cost = @cost, estimate = @estimate, verdict = @verdict,
-       errors = @errors, warnings = @warnings, infos = @infos, reason = @reason,
+       errors = @errors, warnings = @warnings, infos = @infos, reason = @reason, lease_until = @lease_until,
        started_at = @started_at, ended_at = @ended_at
  WHERE a.tenant = @tenant AND a.id = @id AND a.claim_id = @claim AND a.state = @was`
 
@@ -118,7 +118,7 @@ SELECT count(*), COALESCE(clock_timestamp() - min(a.created_at), interval '0')
 
 // queries are prepared against the migrated schema by a test, so that a wrong column fails there.
 var queries = map[string]string{
-	"known": known, "clock": clock, "insertAttempt": insertAttempt, "lockAttempt": lockAttempt,
+	"known": known, "insertAttempt": insertAttempt, "lockAttempt": lockAttempt,
 	"lockForStart": lockForStart, "saveAttempt": saveAttempt, "insertFindings": insertFindings,
 	"insertOmissions": insertOmissions, "keepAttempt": keepAttempt, "getAttempt": getAttempt,
 	"listAttempts": listAttempts, "listFindings": listFindings, "listOmissions": listOmissions, "orphans": orphans,

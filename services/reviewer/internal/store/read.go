@@ -17,15 +17,13 @@ import (
 func (s *Store) Attempt(ctx context.Context, tenant reviewer.TenantID, id reviewer.AttemptID) (reviewer.Attempt, []reviewer.Omission, error) {
 	var a reviewer.Attempt
 	var left []reviewer.Omission
-	err := s.db.Tenant(ctx, uuid.UUID(tenant), func(tx *pg.Tx) error {
-		b := &pgx.Batch{}
-		b.Queue(getAttempt, pgx.NamedArgs{"tenant": tenant, "id": id}).Query(func(rows pgx.Rows) (err error) {
-			a, err = pgx.CollectExactlyOneRow(rows, scanAttempt(nil))
-			return err
-		})
-		queueOmissions(b, tenant, id, &left)
-		return tx.SendBatch(ctx, b).Close()
+	b := &pg.Batch{}
+	b.Queue(getAttempt, pgx.NamedArgs{"tenant": tenant, "id": id}).Query(func(rows pgx.Rows) (err error) {
+		a, err = pgx.CollectExactlyOneRow(rows, scanAttempt(nil))
+		return err
 	})
+	queueOmissions(b, tenant, id, &left)
+	err := s.db.TenantBatch(ctx, uuid.UUID(tenant), b)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = reviewer.ErrNotFound
 	}
@@ -60,23 +58,17 @@ func (s *Store) Attempts(ctx context.Context, tenant reviewer.TenantID, of revie
 func (s *Store) Findings(ctx context.Context, tenant reviewer.TenantID, id reviewer.AttemptID, after, limit int) ([]reviewer.Finding, []reviewer.Omission, error) {
 	var found []reviewer.Finding
 	var left []reviewer.Omission
-	err := s.db.Tenant(ctx, uuid.UUID(tenant), func(tx *pg.Tx) error {
-		b := &pgx.Batch{}
-		b.Queue(listFindings, pgx.NamedArgs{"tenant": tenant, "attempt": id, "after": after, "limit": limit}).Query(func(rows pgx.Rows) (err error) {
-			found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[reviewer.Finding])
-			return err
-		})
-		if after == 0 {
-			b.Queue(getAttempt, pgx.NamedArgs{"tenant": tenant, "id": id}).Query(func(rows pgx.Rows) error {
-				_, err := pgx.CollectExactlyOneRow(rows, scanAttempt(nil))
-				return err
-			})
-			queueOmissions(b, tenant, id, &left)
-		}
-		return tx.SendBatch(ctx, b).Close()
+	b := &pg.Batch{}
+	b.Queue(listFindings, pgx.NamedArgs{"tenant": tenant, "attempt": id, "after": after, "limit": limit}).Query(func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[reviewer.Finding])
+		return err
 	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = reviewer.ErrNotFound // no findings is an answer, no attempt is none
+	if after == 0 {
+		queueOmissions(b, tenant, id, &left)
+	}
+	err := s.db.TenantBatch(ctx, uuid.UUID(tenant), b)
+	if err == nil && after == 0 && len(found)+len(left) == 0 {
+		_, _, err = s.Attempt(ctx, tenant, id) // nothing found is an answer, no attempt is none
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("list findings: %w", err)
@@ -84,7 +76,7 @@ func (s *Store) Findings(ctx context.Context, tenant reviewer.TenantID, id revie
 	return found, left, nil
 }
 
-func queueOmissions(b *pgx.Batch, tenant reviewer.TenantID, id reviewer.AttemptID, into *[]reviewer.Omission) {
+func queueOmissions(b *pg.Batch, tenant reviewer.TenantID, id reviewer.AttemptID, into *[]reviewer.Omission) {
 	b.Queue(listOmissions, pgx.NamedArgs{"tenant": tenant, "attempt": id}).Query(func(rows pgx.Rows) (err error) {
 		*into, err = pgx.CollectRows(rows, pgx.RowToStructByPos[reviewer.Omission])
 		return err

@@ -18,17 +18,24 @@ import (
 func (s *Store) Open(ctx context.Context, ask reviewer.Ask) (reviewer.Opening, error) {
 	var out reviewer.Opening
 	err := s.db.Tenant(ctx, uuid.UUID(ask.Tenant), func(tx *pg.Tx) error {
-		attempts, now, err := loadKnown(ctx, tx, ask)
+		rows, err := tx.Query(ctx, known, pgx.NamedArgs{
+			"tenant": ask.Tenant, "run": ask.Run.ID, "target": ask.Fence.Target, "head": ask.Run.HeadSHA,
+			"lifecycle": ask.Run.Lifecycle, "merge_base": ask.Run.MergeBase, "ordinal": ask.Run.Ordinal, "claim": ask.Fence.Claim,
+		})
 		if err != nil {
 			return err
 		}
-		out = ask.Open(attempts, now)
+		attempts, err := pgx.CollectRows(rows, scanAttempt(nil))
+		if err != nil {
+			return err
+		}
+		out = ask.Open(attempts)
 		made := func(a reviewer.Attempt) bool { return a.ID == out.Attempt.ID }
 		if out.Kind != reviewer.OpenFresh || slices.ContainsFunc(attempts, made) {
 			return nil
 		}
-		_, err = tx.Exec(ctx, insertAttempt, insertArgs(out.Attempt))
-		return err
+		a := &out.Attempt
+		return tx.QueryRow(ctx, insertAttempt, insertArgs(*a, ask.Lease)).Scan(&a.LeaseUntil, &a.CreatedAt)
 	})
 	if pg.IsUnique(err, "attempts_one_per_claim") {
 		err = reviewer.ErrClosed
@@ -39,32 +46,20 @@ func (s *Store) Open(ctx context.Context, ask reviewer.Ask) (reviewer.Opening, e
 	return out, nil
 }
 
-func loadKnown(ctx context.Context, tx *pg.Tx, ask reviewer.Ask) (attempts []reviewer.Attempt, now time.Time, err error) {
-	b := &pgx.Batch{}
-	b.Queue(known, pgx.NamedArgs{
-		"tenant": ask.Tenant, "run": ask.Run.ID, "target": ask.Fence.Target, "head": ask.Run.HeadSHA,
-		"lifecycle": ask.Run.Lifecycle, "merge_base": ask.Run.MergeBase, "ordinal": ask.Run.Ordinal, "claim": ask.Fence.Claim,
-	}).Query(func(rows pgx.Rows) error {
-		attempts, err = pgx.CollectRows(rows, scanAttempt(nil))
-		return err
-	})
-	b.Queue(clock).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
-	return attempts, now, tx.SendBatch(ctx, b).Close()
-}
-
-func insertArgs(a reviewer.Attempt) pgx.NamedArgs {
+func insertArgs(a reviewer.Attempt, lease time.Duration) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"id": a.ID, "tenant": a.Tenant, "target": a.Target, "lifecycle": a.Lifecycle, "run": a.Run, "ordinal": a.Ordinal,
 		"claim": a.Claim, "generation": a.Generation, "base": a.BaseSHA, "head": a.HeadSHA, "merge_base": a.MergeBase,
 		"fork": a.Fork, "diff_bytes": a.DiffBytes, "engine": a.Engine, "state": a.State, "reserved": a.Reserved,
-		"trace": a.Trace, "lease_until": a.LeaseUntil, "created_at": a.CreatedAt,
+		"trace": a.Trace, "lease": lease,
 	}
 }
 
 // Start begins an attempt: it takes its number, at most limit of the run, and closes the orphans of
-// earlier claims on the target. Repeated by the same claim it answers as before. It refuses with
+// earlier claims on the target. lease is the most that can be left of the claim's, which was proved alive
+// since the attempt was opened. Repeated by the same claim it answers as before. It refuses with
 // ErrExhausted, ErrEngineRunning, ErrNotOwner or ErrClosed.
-func (s *Store) Start(ctx context.Context, a reviewer.Attempt, limit int) (reviewer.Attempt, error) {
+func (s *Store) Start(ctx context.Context, a reviewer.Attempt, limit int, lease time.Duration) (reviewer.Attempt, error) {
 	var started reviewer.Attempt
 	err := s.db.Tenant(ctx, uuid.UUID(a.Tenant), func(tx *pg.Tx) error {
 		mine, others, now, err := loadForStart(ctx, tx, a)
@@ -72,7 +67,7 @@ func (s *Store) Start(ctx context.Context, a reviewer.Attempt, limit int) (revie
 			return err
 		}
 		var closed []reviewer.Change
-		if started, closed, err = mine.Start(a.Claim, others, limit, now); err != nil || started == mine {
+		if started, closed, err = mine.Start(a.Claim, others, limit, lease, now); err != nil || started == mine {
 			return err
 		}
 		b := &pgx.Batch{}

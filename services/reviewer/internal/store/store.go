@@ -75,7 +75,7 @@ func queueSave(b *pgx.Batch, was reviewer.State, a reviewer.Attempt) {
 		"tenant": a.Tenant, "id": a.ID, "claim": a.Claim, "was": was, "number": a.Number, "state": a.State,
 		"cost": a.Cost, "estimate": a.Estimate, "verdict": a.Result.Verdict, "errors": a.Result.Counts.Errors,
 		"warnings": a.Result.Counts.Warnings, "infos": a.Result.Counts.Infos, "reason": a.Reason,
-		"started_at": timeOrNull(a.StartedAt), "ended_at": timeOrNull(a.EndedAt),
+		"lease_until": a.LeaseUntil, "started_at": timeOrNull(a.StartedAt), "ended_at": timeOrNull(a.EndedAt),
 	}).Exec(func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() != 1 {
 			return fmt.Errorf("compare-and-swap of attempt %s from %s found %d rows", a.ID, was, tag.RowsAffected())

@@ -43,7 +43,7 @@ func TestTheGoldenPathTakesThreeCommits(t *testing.T) {
 	f := newFixture(t)
 	before := f.pool.Stats()
 	a := f.open(t)
-	a, err := f.Start(t.Context(), a, 3)
+	a, err := f.Start(t.Context(), a, 3, time.Minute)
 	if err != nil || a.Number != 1 || a.State != reviewer.StateStarted {
 		t.Fatalf("Start = %+v, %v", a, err)
 	}
@@ -102,11 +102,11 @@ func TestEveryStepIsRepeatable(t *testing.T) {
 	if err != nil || again != first {
 		t.Errorf("Open again = %+v, %v; want %+v", again, err, first)
 	}
-	started, err := f.Start(t.Context(), first.Attempt, 3)
+	started, err := f.Start(t.Context(), first.Attempt, 3, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := f.Start(t.Context(), first.Attempt, 3); err != nil || again != started {
+	if again, err := f.Start(t.Context(), first.Attempt, 3, time.Minute); err != nil || again != started {
 		t.Errorf("Start again = %+v, %v; want %+v", again, err, started)
 	}
 	done, err := f.Finish(t.Context(), started, report)
@@ -215,7 +215,7 @@ func TestRacingStartsStayWithinTheLimit(t *testing.T) {
 				if a.ID.IsZero() {
 					return // exhausted
 				}
-				started, err := f.Start(t.Context(), a, 3)
+				started, err := f.Start(t.Context(), a, 3, time.Minute)
 				if err == nil && started.Number > 3 {
 					t.Errorf("number %d", started.Number)
 				}
@@ -238,7 +238,7 @@ func TestANewStartClosesTheOrphanAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	dead, unpaid := f.start(t), f.open(t)
-	if _, err := f.Start(t.Context(), f.open(t), 3); err != nil {
+	if _, err := f.Start(t.Context(), f.open(t), 3, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	f.wantState(t, dead, reviewer.StateExpired)
@@ -316,7 +316,7 @@ func TestReaperFindsOnlyWhatHasSurelyLapsed(t *testing.T) {
 	f.wantState(t, unpaid, reviewer.StateVoided)
 	f.wantState(t, paid, reviewer.StateExpired)
 	f.wantState(t, done, reviewer.StateFinished)
-	if _, err := f.Start(t.Context(), unpaid, 3); !errors.Is(err, reviewer.ErrClosed) {
+	if _, err := f.Start(t.Context(), unpaid, 3, time.Minute); !errors.Is(err, reviewer.ErrClosed) {
 		t.Errorf("start after the reaper: %v", err)
 	}
 }
@@ -451,7 +451,7 @@ func TestAForeignTenantCantBeWritten(t *testing.T) {
 	a := f.open(t)
 	err := f.pool.Tenant(t.Context(), mint(), func(tx *pg.Tx) error {
 		a.ID, a.Claim = reviewer.AttemptID(mint()), reviewer.ClaimID(mint())
-		_, err := tx.Exec(t.Context(), insertAttempt, insertArgs(a))
+		_, err := tx.Exec(t.Context(), insertAttempt, insertArgs(a, time.Minute))
 		return err
 	})
 	if pg.Classify(err) != pg.Refused {
@@ -494,7 +494,7 @@ func TestConstraintsHoldTheInvariants(t *testing.T) {
 	twin.ID, twin.Claim = reviewer.AttemptID(mint()), reviewer.ClaimID(mint())
 	err := f.pool.Tenant(t.Context(), uuid.UUID(f.tenant), func(tx *pg.Tx) error {
 		twin.State = reviewer.StateCreated
-		if _, err := tx.Exec(t.Context(), insertAttempt, insertArgs(twin)); err != nil {
+		if _, err := tx.Exec(t.Context(), insertAttempt, insertArgs(twin, time.Minute)); err != nil {
 			return err
 		}
 		_, err := tx.Exec(t.Context(), `UPDATE reviewer.attempts SET state = 'started', number = 2, started_at = clock_timestamp() WHERE id = @id`, pgx.NamedArgs{"id": twin.ID})

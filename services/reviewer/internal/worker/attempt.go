@@ -136,7 +136,7 @@ func (j *job) prepare(ctx context.Context, a reviewer.Attempt, snap source.Snaps
 	if held, err = j.reserve(ctx, a); err != nil {
 		return in, held, err
 	}
-	return in, true, step("renew lease", j.lease.renew(ctx))
+	return in, true, step("renew lease", j.lease.prove(ctx))
 }
 
 func (j *job) reserve(ctx context.Context, a reviewer.Attempt) (held bool, err error) {
@@ -160,7 +160,7 @@ func (j *job) reserve(ctx context.Context, a reviewer.Attempt) (held bool, err e
 func (j *job) start(ctx context.Context, a reviewer.Attempt) (started reviewer.Attempt, err error) {
 	for n := 1; ; n++ {
 		err := j.callWithin(ctx, func(ctx context.Context) (err error) {
-			started, err = j.Attempts.Start(ctx, a, j.Settings.MaxAttempts)
+			started, err = j.Attempts.Start(ctx, a, j.Settings.MaxAttempts, j.lease.longest())
 			return err
 		})
 		if err == nil {

@@ -106,8 +106,8 @@ func (k *trap) Reserve(ctx context.Context, a reviewer.Attempt) error {
 	return err
 }
 
-func (k *trap) Start(ctx context.Context, a reviewer.Attempt, limit int) (reviewer.Attempt, error) {
-	started, err := k.Attempts.Start(ctx, a, limit)
+func (k *trap) Start(ctx context.Context, a reviewer.Attempt, limit int, lease time.Duration) (reviewer.Attempt, error) {
+	started, err := k.Attempts.Start(ctx, a, limit, lease)
 	k.reaches("after start")
 	return started, err
 }
@@ -297,8 +297,8 @@ func (f *forgetful) answer(name string, err error) error {
 	return err
 }
 
-func (f *forgetful) Start(ctx context.Context, a reviewer.Attempt, limit int) (reviewer.Attempt, error) {
-	got, err := f.Attempts.Start(ctx, a, limit)
+func (f *forgetful) Start(ctx context.Context, a reviewer.Attempt, limit int, lease time.Duration) (reviewer.Attempt, error) {
+	got, err := f.Attempts.Start(ctx, a, limit, lease)
 	return got, f.answer("start", err)
 }
 
@@ -326,8 +326,8 @@ func TestAStartThatNeverAnswersCostsNothing(t *testing.T) {
 
 type neverStarts struct{ Attempts }
 
-func (s *neverStarts) Start(ctx context.Context, a reviewer.Attempt, limit int) (reviewer.Attempt, error) {
-	if _, err := s.Attempts.Start(ctx, a, limit); err != nil {
+func (s *neverStarts) Start(ctx context.Context, a reviewer.Attempt, limit int, lease time.Duration) (reviewer.Attempt, error) {
+	if _, err := s.Attempts.Start(ctx, a, limit, lease); err != nil {
 		return reviewer.Attempt{}, err
 	}
 	return reviewer.Attempt{}, errors.New("the answer was lost")

@@ -260,17 +260,18 @@ type memory struct {
 func (m *memory) Open(_ context.Context, ask reviewer.Ask) (reviewer.Opening, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o := ask.Open(m.attempts, time.Now())
+	o := ask.Open(m.attempts)
 	if o.Kind == reviewer.OpenFresh && m.at(o.Attempt.ID) < 0 {
+		o.Attempt.CreatedAt, o.Attempt.LeaseUntil = time.Now(), time.Now().Add(ask.Lease)
 		m.attempts = append(m.attempts, o.Attempt)
 	}
 	return o, nil
 }
 
-func (m *memory) Start(_ context.Context, a reviewer.Attempt, limit int) (reviewer.Attempt, error) {
+func (m *memory) Start(_ context.Context, a reviewer.Attempt, limit int, lease time.Duration) (reviewer.Attempt, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	started, closed, err := m.attempts[m.at(a.ID)].Start(a.Claim, m.attempts, limit, time.Now())
+	started, closed, err := m.attempts[m.at(a.ID)].Start(a.Claim, m.attempts, limit, lease, time.Now())
 	if err != nil {
 		return reviewer.Attempt{}, err
 	}

@@ -57,15 +57,18 @@ func (l *lease) keep(ctx context.Context) {
 	wait := l.every
 	for pause(ctx, wait) {
 		wait = l.every
-		if err := l.renew(ctx); err != nil {
+		if err := l.renew(ctx, true); err != nil {
 			wait = l.every / 4
 		}
 	}
 }
 
-// renew extends claim and attempt. Only both together count: an attempt that may be taken for an orphan
-// is no safe place to spend money from. A refusal stops the work.
-func (l *lease) renew(ctx context.Context) error {
+// prove renews the claim alone: the start that follows notes it on the attempt.
+func (l *lease) prove(ctx context.Context) error { return l.renew(ctx, false) }
+
+// renew extends claim and, where there is one to be kept, attempt. Only both together count: an attempt
+// that may be taken for an orphan is no safe place to spend money from. A refusal stops the work.
+func (l *lease) renew(ctx context.Context, keep bool) error {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	fence, attempt := l.current()
@@ -73,7 +76,7 @@ func (l *lease) renew(ctx context.Context) error {
 	defer cancel()
 	asked := time.Now()
 	r, err := l.claims.Renew(ctx, l.tenant, fence)
-	if err == nil && attempt != nil {
+	if err == nil && keep && attempt != nil {
 		err = l.attempts.Keep(ctx, *attempt, r.Lease)
 	}
 	if _, fenced := errors.AsType[*reviewer.FencedError](err); fenced || errors.Is(err, reviewer.ErrClosed) {

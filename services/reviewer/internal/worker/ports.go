@@ -39,7 +39,7 @@ type Source interface {
 // Attempts opens and keeps attempts.
 type Attempts interface {
 	Open(ctx context.Context, ask reviewer.Ask) (reviewer.Opening, error)
-	Start(ctx context.Context, a reviewer.Attempt, limit int) (reviewer.Attempt, error)
+	Start(ctx context.Context, a reviewer.Attempt, limit int, lease time.Duration) (reviewer.Attempt, error)
 	Keep(ctx context.Context, a reviewer.Attempt, lease time.Duration) error
 }
 
