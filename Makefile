@@ -65,10 +65,10 @@ test: $(call stamp,$(GOTESTSUM)) ## Run every test against real PostgreSQL and R
 		-race -shuffle=on -count=1 $(ARGS) $(PKG)
 
 .PHONY: bench
-bench: ## Run the benchmarks on a cluster that syncs to disk [PKG=… ARGS='-bench X']
+bench: ## Run the benchmarks on a cluster that syncs to disk, ending in a table [PKG=… ARGS='-bench X']
 	@scripts/needs
 	@$(FENCELINE)
-	@$(BIN)/fenceline with-services --fsync -- go test -run '^$$' -bench . -count=1 -timeout 30m $(ARGS) $(PKG)
+	@PKG='$(filter-out work,$(PKG))' scripts/bench $(ARGS)
 
 .PHONY: lint
 lint: $(call stamp,$(GOLANGCI)) ## Run the linters over the nine modules
