@@ -179,7 +179,8 @@ func releaseForSource(src *reviewer.SourceError) reviewer.Release {
 	case reviewer.SourceThrottled:
 		r.Reason, r.Pause = reviewer.ReleaseThrottled, &reviewer.Pause{Reason: "throttled", For: r.RetryAfter}
 	case reviewer.SourceSuspended:
-		r.Reason, r.Pause = reviewer.ReleaseThrottled, &reviewer.Pause{Reason: "suspended", For: r.RetryAfter}
+		// The pause alone holds the target: it ends with the suspension, if that is sooner.
+		r.Reason, r.RetryAfter, r.Pause = reviewer.ReleaseThrottled, 0, &reviewer.Pause{Reason: "suspended", For: src.RetryAfter}
 	case reviewer.SourceAway, reviewer.SourceDenied:
 		r.RetryAfter = max(r.RetryAfter, awayPause)
 	}

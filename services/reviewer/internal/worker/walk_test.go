@@ -78,7 +78,7 @@ func TestReleases(t *testing.T) {
 		"github away":      {src(reviewer.SourceAway, 0), reviewer.Release{Reason: reviewer.ReleaseDependencyAway, RetryAfter: awayPause, Detail: "github away: WORD"}},
 		"github refuses":   {src(reviewer.SourceDenied, time.Hour), reviewer.Release{Reason: reviewer.ReleaseDependencyAway, RetryAfter: time.Hour, Detail: "github denied: WORD"}},
 		"github throttles": {src(reviewer.SourceThrottled, minute), reviewer.Release{Reason: reviewer.ReleaseThrottled, RetryAfter: minute, Detail: "github throttled: WORD", Pause: &reviewer.Pause{Reason: "throttled", For: minute}}},
-		"suspended":        {src(reviewer.SourceSuspended, 10*minute), reviewer.Release{Reason: reviewer.ReleaseThrottled, RetryAfter: 10 * minute, Detail: "github suspended: WORD", Pause: &reviewer.Pause{Reason: "suspended", For: 10 * minute}}},
+		"suspended":        {src(reviewer.SourceSuspended, 10*minute), reviewer.Release{Reason: reviewer.ReleaseThrottled, Detail: "github suspended: WORD", Pause: &reviewer.Pause{Reason: "suspended", For: 10 * minute}}},
 		"ledger away":      {func(b *bench) { b.ledger.err = reviewer.ErrAway }, reviewer.Release{Reason: reviewer.ReleaseDependencyAway, RetryAfter: awayPause, Detail: "reserve did not succeed"}},
 		"scheduler away":   {func(b *bench) { b.scheduler.refuse["resolve"] = reviewer.ErrAway }, reviewer.Release{Reason: reviewer.ReleaseDependencyAway, RetryAfter: awayPause, Detail: "a service did not answer"}},
 		"engine fails": {func(b *bench) {
