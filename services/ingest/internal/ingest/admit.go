@@ -43,6 +43,9 @@ type Policy struct {
 	Accounts       map[int64]bool // account ids that bind by themselves; nil: every account ("*")
 	ExplicitEnroll bool           // repositories are enrolled by call only
 	Hook           string         // "integration/424242": our App's own hook
+	App            int64          // our App's id
+	Host           string         // whose API we can ask; commands of other hosts are ignored. Empty: every one
+	ShortCommands  bool           // "/review" is a command like "/fenceline review"
 }
 
 // Binds reports whether an account binds by itself.
@@ -51,7 +54,10 @@ func (p Policy) Binds(account int64) bool { return p.Accounts == nil || p.Accoun
 // Decide is Decide for our App's own deliveries; any other hook's are acknowledged, on record, since
 // they come with no credential and no tenant.
 func (p Policy) Decide(src Source, e Event) Decision {
-	d := Decide(e)
+	d, asks := p.asks(src, e)
+	if !asks {
+		d = Decide(e)
+	}
 	if d.Kind != Ignore && src.Hook != p.Hook {
 		return Decision{Ignore, "hook_not_ours"}
 	}

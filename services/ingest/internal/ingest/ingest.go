@@ -91,8 +91,12 @@ type Event struct {
 	InstalledAt    time.Time
 	Repository     Repository
 	PullRequest    PullRequest
-	BeforeSHA      string // of synchronize
-	BaseChanged    bool   // of edited
+	Sender         Account // who caused it
+	ByBot          bool    // a bot caused it
+	Comment        Comment // of issue_comment
+	Check          Check   // of check_run and check_suite
+	BeforeSHA      string  // of synchronize
+	BaseChanged    bool    // of edited
 	Added          []Repository
 	Removed        []Repository
 }

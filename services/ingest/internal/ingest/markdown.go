@@ -1,0 +1,106 @@
+package ingest
+
+import "strings"
+
+// markdown follows a comment line by line, as far as it takes to know which lines are a person's own plain
+// text (CommonMark 0.31, sections 4.4 to 4.6 and 5.1).
+type markdown struct {
+	fence   string // what closes the code block that is open
+	until   string // what ends the raw HTML that is open, in lower case
+	quoting bool   // a quote goes on with every line up to a blank one
+}
+
+// raw is HTML that hides or quotes what it holds: how it begins and how it ends.
+var raw = []struct{ from, until string }{
+	{"<pre", "</pre>"}, {"<script", "</script>"}, {"<style", "</style>"}, {"<textarea", "</textarea>"},
+	{"<?", "?>"}, {"<![cdata[", "]]>"},
+}
+
+// text takes the next line and reports whether it is plain text from its first character on.
+func (m *markdown) text(line string) bool {
+	switch {
+	case m.fence != "":
+		if closes(line, m.fence) {
+			m.fence = ""
+		}
+		return false
+	case m.until != "":
+		m.html(strings.ToLower(line))
+		return false
+	case strings.TrimSpace(line) == "":
+		m.quoting = false
+		return false
+	}
+	indent, rest := indented(line)
+	switch {
+	case indent > 3: // code, or a list's
+		return false
+	case opens(rest) != "":
+		m.fence, m.quoting = opens(rest), false
+		return false
+	case rest[0] == '>':
+		m.quoting = true
+		return false
+	}
+	m.html(strings.ToLower(rest))
+	return !m.quoting && indent == 0
+}
+
+// html follows raw HTML through a line. A comment counts wherever in a line it begins, and to the end of the
+// text where it is not closed, though Markdown may show it: then nobody is sure what was meant.
+func (m *markdown) html(line string) {
+	for {
+		if m.until != "" {
+			_, rest, ended := strings.Cut(line, m.until)
+			if !ended {
+				return
+			}
+			m.until, line = "", rest
+		}
+		for _, block := range raw {
+			if strings.HasPrefix(line, block.from) {
+				m.until, line = block.until, line[len(block.from):]
+			}
+		}
+		if m.until == "" {
+			_, rest, begun := strings.Cut(line, "<!--")
+			if !begun {
+				return
+			}
+			m.until, line = "-->", rest
+		}
+	}
+}
+
+// indented returns a line's indentation in columns, and what follows it.
+func indented(line string) (columns int, rest string) {
+	for i := range len(line) {
+		switch line[i] {
+		case ' ':
+			columns++
+		case '\t':
+			columns += 4 - columns%4
+		default:
+			return columns, line[i:]
+		}
+	}
+	return columns, ""
+}
+
+// opens returns the fence that a line opens a code block with, "" where it opens none.
+func opens(rest string) string {
+	for _, mark := range []string{"`", "~"} {
+		n := len(rest) - len(strings.TrimLeft(rest, mark))
+		if n >= 3 && (mark == "~" || !strings.Contains(rest[n:], "`")) {
+			return rest[:n]
+		}
+	}
+	return ""
+}
+
+// closes reports whether a line ends a code block: nothing but at least its fence.
+func closes(line, fence string) bool {
+	indent, rest := indented(line)
+	rest = strings.TrimRight(rest, " \t")
+	return indent <= 3 && len(rest) >= len(fence) && strings.Trim(rest, fence[:1]) == ""
+}
