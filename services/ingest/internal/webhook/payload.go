@@ -34,6 +34,9 @@ func decode(event string, body []byte) (ingest.Event, error) {
 	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return e, fmt.Errorf("%w: something follows the object", errJSON)
 	}
+	if err := asked(&e); err != nil {
+		return e, err
+	}
 	return e, require(e)
 }
 
@@ -42,6 +45,8 @@ func decode(event string, body []byte) (ingest.Event, error) {
 func payload(e *ingest.Event) fields {
 	switch e.Name {
 	case "pull_request", "installation", "installation_repositories":
+	case "issue_comment", "check_run", "check_suite":
+		return asks(e)
 	default:
 		return fields{
 			"action":       lenient(text(&e.Action)),
