@@ -110,8 +110,9 @@ func (w *world) settings(service string) map[string]string {
 	case "ingest":
 		maps.Copy(env, map[string]string{
 			"INGEST_SCHEDULER_ADDR": w.proxies["scheduler"].addr, "INGEST_WEBHOOK_LISTEN": "127.0.0.1:0",
-			"INGEST_WEBHOOK_SECRET": secret, "INGEST_GITHUB_APP_ID": strconv.FormatInt(info.AppID, 10), "INGEST_ACCOUNTS": "*",
+			"INGEST_WEBHOOK_SECRET": secret, "INGEST_ACCOUNTS": "*",
 		})
+		w.github(env, p, info)
 	case "scheduler":
 		maps.Copy(env, map[string]string{
 			"SCHEDULER_LEDGER_ADDR": w.proxies["ledger"].addr, "SCHEDULER_PUBLISHER_ADDR": w.proxies["publisher"].addr,

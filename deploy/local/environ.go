@@ -55,11 +55,11 @@ func (c Config) environment(service string, at Addresses, appID int64, s secrets
 	case "ingest":
 		env["INGEST_WEBHOOK_LISTEN"], env["INGEST_WEBHOOK_SECRET"] = at.Webhook, s.webhook
 		env["INGEST_GITHUB_HOSTS"], env["INGEST_ACCOUNTS"] = Host, "*"
-	case "reviewer", "publisher":
-		env[prefix+"GITHUB_PRIVATE_KEY"], env[prefix+"GITHUB_BASE_URL"] = s.key, "http://"+at.GitHub+"/"
-	}
-	if service == "publisher" {
+	case "publisher":
 		env["PUBLISHER_MARKER_KEY"] = s.marker
+	}
+	if service == "ingest" || service == "reviewer" || service == "publisher" {
+		env[prefix+"GITHUB_PRIVATE_KEY"], env[prefix+"GITHUB_BASE_URL"] = s.key, "http://"+at.GitHub+"/"
 	}
 	maps.Copy(env, c.Env)
 	return env

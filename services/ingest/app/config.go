@@ -10,6 +10,7 @@ import (
 
 	"github.com/fenceline-dev/fenceline/pkg/boot"
 	"github.com/fenceline-dev/fenceline/pkg/config"
+	"github.com/fenceline-dev/fenceline/pkg/ghapp"
 	"github.com/fenceline-dev/fenceline/pkg/obs"
 	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
@@ -24,6 +25,7 @@ type Config struct {
 	RPC    rpc.ServerConfig `envPrefix:"INGEST_"`
 	Debug  boot.DebugConfig `envPrefix:"INGEST_"`
 	Outbox outbox.Settings  `envPrefix:"INGEST_"`
+	GitHub ghapp.Config     `envPrefix:"INGEST_GITHUB_"`
 	Obs    obs.Config
 
 	Scheduler string `env:"INGEST_SCHEDULER_ADDR,required" doc:"host:port of the scheduler"`
@@ -34,7 +36,6 @@ type Config struct {
 	MaxBody        int64         `env:"INGEST_WEBHOOK_MAX_BODY" envDefault:"26214400" doc:"largest body that is read, in bytes; GitHub's own cap is 26214400"`
 	HeldBodies     int64         `env:"INGEST_WEBHOOK_HELD_BODIES" envDefault:"67108864" doc:"bytes of large bodies held at once, over all requests; more is answered 503"`
 
-	AppID    int64    `env:"INGEST_GITHUB_APP_ID,required" doc:"the GitHub App's id; deliveries of other hooks are acknowledged and ignored"`
 	Hosts    []string `env:"INGEST_GITHUB_HOSTS" envDefault:"github.com" doc:"GitHub hosts that deliver, comma separated; the first is meant where a delivery names none"`
 	Accounts []string `env:"INGEST_ACCOUNTS" doc:"numeric ids of GitHub accounts that are bound to a tenant at their first signed delivery, comma separated, or * for all; empty: by BindInstallation only"`
 	Enroll   string   `env:"INGEST_ENROLLMENT" envDefault:"auto" doc:"auto: a repository seen in a signed delivery of a bound account enrols itself; explicit: by EnrollProject only"`
@@ -60,9 +61,6 @@ func (c Config) Validate() error {
 	}
 	if c.HeldBodies <= c.MaxBody {
 		errs = append(errs, fmt.Errorf("INGEST_WEBHOOK_HELD_BODIES is %d: it must be above INGEST_WEBHOOK_MAX_BODY", c.HeldBodies))
-	}
-	if c.AppID <= 0 {
-		errs = append(errs, fmt.Errorf("INGEST_GITHUB_APP_ID is %d: it must be above zero", c.AppID))
 	}
 	if c.Enroll != "auto" && c.Enroll != "explicit" {
 		errs = append(errs, fmt.Errorf("INGEST_ENROLLMENT is %q: it must be auto or explicit", c.Enroll))
@@ -104,7 +102,7 @@ func (c Config) secrets() []config.Secret {
 func (c Config) policy() ingest.Policy {
 	bound, _ := accounts(c.Accounts) // checked by Validate
 	return ingest.Policy{
-		Accounts: bound, ExplicitEnroll: c.Enroll == "explicit", Hook: "integration/" + strconv.FormatInt(c.AppID, 10),
+		Accounts: bound, ExplicitEnroll: c.Enroll == "explicit", Hook: "integration/" + strconv.FormatInt(c.GitHub.AppID, 10),
 	}
 }
 

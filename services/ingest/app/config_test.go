@@ -1,10 +1,15 @@
 package app
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,8 +23,17 @@ func enough() map[string]string {
 	return map[string]string{
 		"INGEST_DSN": "postgres://fl_ingest@127.0.0.1/fenceline", "INGEST_SCHEDULER_ADDR": "127.0.0.1:1",
 		"INGEST_WEBHOOK_SECRET": "correct horse battery", "INGEST_GITHUB_APP_ID": "424242", "INGEST_PLAINTEXT": "true",
+		"INGEST_GITHUB_PRIVATE_KEY": appKey(), "INGEST_GITHUB_BASE_URL": "http://127.0.0.1:1/",
 	}
 }
+
+var appKey = sync.OnceValue(func() string {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+})
 
 func TestDefaults(t *testing.T) {
 	t.Parallel()
@@ -86,8 +100,8 @@ func TestEveryProblemAtOnce(t *testing.T) {
 		want []string
 	}{
 		"nothing set": {
-			map[string]string{"INGEST_DSN": "-", "INGEST_SCHEDULER_ADDR": "-", "INGEST_WEBHOOK_SECRET": "-", "INGEST_GITHUB_APP_ID": "-"},
-			[]string{"INGEST_DSN", "INGEST_SCHEDULER_ADDR", "INGEST_WEBHOOK_SECRET", "INGEST_GITHUB_APP_ID"},
+			map[string]string{"INGEST_DSN": "-", "INGEST_SCHEDULER_ADDR": "-", "INGEST_WEBHOOK_SECRET": "-", "INGEST_GITHUB_APP_ID": "-", "INGEST_GITHUB_PRIVATE_KEY": "-"},
+			[]string{"INGEST_DSN", "INGEST_SCHEDULER_ADDR", "INGEST_WEBHOOK_SECRET", "INGEST_GITHUB_APP_ID", "INGEST_GITHUB_PRIVATE_KEY"},
 		},
 		"everything wrong": {
 			map[string]string{

@@ -21,6 +21,7 @@ import (
 
 	"github.com/fenceline-dev/fenceline/migrations"
 	"github.com/fenceline-dev/fenceline/pkg/config"
+	"github.com/fenceline-dev/fenceline/pkg/ghapp"
 	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
 	"github.com/fenceline-dev/fenceline/pkg/pgtest"
@@ -105,7 +106,7 @@ func TestCorpus(t *testing.T) {
 
 func post(t *testing.T, c corpus, f fixture, body []byte, db *pg.DB, d *pgtest.DB) {
 	t.Helper()
-	cfg := Config{AppID: c.AppID, Hosts: []string{"github.com", "ghe.example.test"}, Accounts: []string{"*"}, Enroll: "auto"}
+	cfg := Config{GitHub: ghapp.Config{AppID: c.AppID}, Hosts: []string{"github.com", "ghe.example.test"}, Accounts: []string{"*"}, Enroll: "auto"}
 	handler, err := webhook.NewHandler(webhook.Config{
 		Secrets: []config.Secret{c.Secret}, Hosts: cfg.hosts(), MaxBody: 26_214_400,
 	}, store.New(db, outbox.New(service), cfg.policy()), slog.New(slog.DiscardHandler), noop.NewTracerProvider().Tracer(""))
@@ -218,7 +219,7 @@ func or[T any](v *T) T {
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t, migrations.FS)
-	cfg := Config{AppID: 424242, Accounts: []string{"*"}, Enroll: "auto"}
+	cfg := Config{GitHub: ghapp.Config{AppID: 424242}, Accounts: []string{"*"}, Enroll: "auto"}
 	handler, err := webhook.NewHandler(webhook.Config{
 		Secrets: []config.Secret{"correct horse battery"}, Hosts: []string{"github.com"}, MaxBody: 1 << 20,
 	}, store.New(d.Open(t, service), outbox.New(service), cfg.policy()), slog.New(slog.DiscardHandler), noop.NewTracerProvider().Tracer(""))

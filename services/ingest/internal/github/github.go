@@ -1,0 +1,70 @@
+// Package github makes ingest's few calls of GitHub. Repositories are named by their numeric id, and
+// nothing of a payload is ever an address. Errors are what ghapp.Classify sorts.
+package github
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/fenceline-dev/fenceline/pkg/ghapp"
+	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
+)
+
+// pageSize is GitHub's largest.
+const pageSize = 100
+
+// GitHub is one App on one host, as ingest uses it.
+type GitHub struct {
+	app *ghapp.App
+}
+
+// New returns the calls of the App.
+func New(app *ghapp.App) *GitHub { return &GitHub{app: app} }
+
+type account struct {
+	ID    int64  `json:"id"`
+	Login string `json:"login"`
+}
+
+// Repository reads a repository as it stands now, archived or renamed.
+func (g *GitHub) Repository(ctx context.Context, installation, repository int64) (ingest.Standing, error) {
+	var got struct {
+		ID       int64   `json:"id"`
+		Name     string  `json:"full_name"`
+		Owner    account `json:"owner"`
+		Archived bool    `json:"archived"`
+	}
+	if _, err := g.app.Client(installation).Get(ctx, fmt.Sprintf("repositories/%d", repository), &got); err != nil {
+		return ingest.Standing{}, fmt.Errorf("read repository: %w", err)
+	}
+	if got.ID != repository || got.Owner.ID == 0 || got.Name == "" {
+		return ingest.Standing{}, fmt.Errorf("read repository: %w", unexpected())
+	}
+	return ingest.Standing{
+		Repository: ingest.Repository{ID: got.ID, Name: got.Name, Owner: ingest.Account(got.Owner)}, Archived: got.Archived,
+	}, nil
+}
+
+// InstallationOf asks, as the App itself, through which installation it reaches a repository, and whose
+// that is. A failure of class Gone: through none.
+func (g *GitHub) InstallationOf(ctx context.Context, repository int64) (ingest.Installed, error) {
+	var got struct {
+		ID        int64      `json:"id"`
+		Account   account    `json:"account"`
+		Suspended *time.Time `json:"suspended_at"`
+	}
+	if _, err := g.app.JWT().Get(ctx, fmt.Sprintf("repositories/%d/installation", repository), &got); err != nil {
+		return ingest.Installed{}, fmt.Errorf("find installation: %w", err)
+	}
+	if got.ID == 0 || got.Account.ID == 0 {
+		return ingest.Installed{}, fmt.Errorf("find installation: %w", unexpected())
+	}
+	return ingest.Installed{ID: got.ID, Account: ingest.Account(got.Account)}, nil
+}
+
+// unexpected is an answer that can't be GitHub's: nothing is decided by it, and it may be asked again.
+func unexpected() error {
+	return &ghapp.Failure{Class: ghapp.NotExecuted, Reason: ghapp.ReasonUnexpected, Method: http.MethodGet}
+}
