@@ -74,7 +74,7 @@ func (l *loop) call(ctx context.Context, c claimed, started time.Time) (mark, er
 	bounded, cancel := context.WithTimeout(ctx, l.d.settings.SendTimeout)
 	defer cancel()
 	var reply []byte
-	err := l.peer.Invoke(bounded, l.destination, c.payload, &reply, grpc.ForceCodecV2(raw{}))
+	err := l.peer.Invoke(bounded, methodOf(l.destination), c.payload, &reply, grpc.ForceCodecV2(raw{}))
 	if err != nil && ctx.Err() != nil { // this dispatcher stops: nothing is known, nothing counts
 		return mark{row: c, verdict: Verdict{Outcome: Released}}, err
 	}

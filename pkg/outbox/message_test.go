@@ -48,12 +48,14 @@ func TestMessageValidate(t *testing.T) {
 func TestPeerOf(t *testing.T) {
 	t.Parallel()
 	for method, want := range map[string]string{
-		"/fenceline.ledger.v1.LedgerService/Settle": "ledger",
-		"/grpc.health.v1.Health/Check":              "health",
-		"doorbell:targets":                          "",
-		"/a.b/C":                                    "",
-		"/a.b.c/D/E":                                "",
-		"":                                          "",
+		"/fenceline.ledger.v1.LedgerService/Settle":               "ledger",
+		"/grpc.health.v1.Health/Check":                            "health",
+		"doorbell:targets":                                        "",
+		"reviewer/fenceline.outbox.v1.ErasureService/EraseTenant": "reviewer",
+		"a.b/fenceline.outbox.v1.ErasureService/EraseTenant":      "",
+		"/a.b/C":     "",
+		"/a.b.c/D/E": "",
+		"":           "",
 	} {
 		if got := peerOf(method); got != want {
 			t.Errorf("peerOf(%q) = %q, want %q", method, got, want)
@@ -137,7 +139,7 @@ func TestSettingsLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Settings{Poll: time.Second, BackoffMax: time.Minute}.withDefaults()
+	want := Settings{Poll: time.Second, BackoffMax: time.Minute, Retention: 7 * 24 * time.Hour}.withDefaults()
 	if diff := cmp.Diff(want, got.Outbox.withDefaults()); diff != "" {
 		t.Error(diff)
 	}

@@ -39,7 +39,7 @@ var (
 // Message is one call, or one ring, to be made after the commit.
 type Message struct {
 	// Destination is a gRPC full method, "/fenceline.ledger.v1.LedgerService/Settle", or
-	// "doorbell:<stream>".
+	// "doorbell:<stream>". A method that several contexts serve is led by the one that is meant: see At.
 	Destination string
 	// Request is what is sent; nil for a doorbell, whose job id derives from the row.
 	Request proto.Message
@@ -75,16 +75,27 @@ func (m Message) storedKey() string {
 	return m.Tenant.String() + ":" + m.Key
 }
 
-// peerOf names the context that serves a gRPC full method: "ledger" for
+// At is the destination of a method that several contexts serve, at one of them:
+// "ledger/fenceline.outbox.v1.ErasureService/EraseTenant".
+func At(peer, method string) string { return peer + method }
+
+// peerOf names the context that serves a destination: the one that leads it, or "ledger" for
 // "/fenceline.ledger.v1.LedgerService/Settle"; "" for what is no such name.
-func peerOf(method string) string {
-	service, name, ok := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+func peerOf(destination string) string {
+	peer, method, ok := strings.Cut(destination, "/")
+	service, name, _ := strings.Cut(method, "/")
 	parts := strings.Split(service, ".")
-	if !ok || name == "" || strings.Contains(name, "/") || !strings.HasPrefix(method, "/") || len(parts) < 3 {
+	if !ok || name == "" || strings.Contains(name, "/") || strings.ContainsAny(peer, ".:") || len(parts) < 3 {
 		return ""
 	}
-	return parts[1]
+	if peer == "" {
+		return parts[1]
+	}
+	return peer
 }
+
+// methodOf is the gRPC full method of a destination that has one.
+func methodOf(destination string) string { return destination[strings.Index(destination, "/"):] }
 
 // Outbox writes messages of one schema and tells the dispatchers of this process about them.
 type Outbox struct {

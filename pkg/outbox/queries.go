@@ -1,6 +1,10 @@
 package outbox
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/fenceline-dev/fenceline/pkg/purge"
+)
 
 // statements are the SQL of one schema.
 type statements struct {
@@ -8,6 +12,7 @@ type statements struct {
 	claim, mark, peek, stats             string
 	list, listPending, listParked        string
 	retryOne, exists, retrySet, countSet string
+	purge, erase, waiting                string
 }
 
 // Queries returns every statement of a schema's outbox by name, so that a test can prepare them all.
@@ -17,11 +22,12 @@ func Queries(schema string) map[string]string {
 		"enqueue": s.enqueue, "enqueueOne": s.enqueueOne, "claim": s.claim, "mark": s.mark, "peek": s.peek, "stats": s.stats,
 		"list": s.list, "listPending": s.listPending, "listParked": s.listParked,
 		"retryOne": s.retryOne, "exists": s.exists, "retrySet": s.retrySet, "countSet": s.countSet,
+		"purge": s.purge, "erase": s.erase, "waiting": s.waiting,
 	}
 }
 
 func statementsOf(schema string) statements {
-	in := func(sql string) string { return strings.ReplaceAll(sql, "{schema}", schema) }
+	in := strings.NewReplacer("{schema}", schema, "{made}", purge.Made).Replace
 	return statements{
 		enqueue: in(enqueueManySQL), enqueueOne: in(enqueueOneSQL),
 		claim: in(claimSQL), mark: in(markSQL), peek: in(peekSQL), stats: in(statsSQL),
@@ -29,6 +35,7 @@ func statementsOf(schema string) statements {
 		listPending: in(listSQL("AND o.dispatched_at IS NULL AND o.parked_at IS NULL")),
 		listParked:  in(listSQL("AND o.parked_at IS NOT NULL")),
 		retryOne:    in(retryOneSQL), exists: in(existsSQL), retrySet: in(retrySetSQL), countSet: in(countSetSQL),
+		purge: in(purgeSQL), erase: in(eraseSQL), waiting: in(waitingSQL),
 	}
 }
 

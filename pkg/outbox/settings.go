@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Settings are what an operator may turn; the zero value of each field means its default.
+// Settings are what an operator may turn; the zero value of each field means its default, but for Retention.
 type Settings struct {
 	Poll        time.Duration `env:"OUTBOX_POLL" envDefault:"5s" doc:"how often the outbox looks for messages that nobody announced; jittered"`
 	Lease       time.Duration `env:"OUTBOX_LEASE" envDefault:"30s" doc:"how long a claimed message is held from other dispatchers"`
@@ -19,6 +19,8 @@ type Settings struct {
 	StaleAfter  time.Duration `env:"OUTBOX_STALE_AFTER" envDefault:"60s" doc:"age at which a pending message raises an alert"`
 	Watch       time.Duration `env:"OUTBOX_WATCH" envDefault:"15s" doc:"how often depth and age are counted"`
 
+	Retention time.Duration `env:"OUTBOX_RETENTION" envDefault:"168h" doc:"how long dispatched messages are kept, at least 1h; their keys make a cause that comes again one message; 0: for ever"`
+
 	// Policy is derived from the backoff settings unless set; tests shorten it.
 	Policy Policy `env:"-"`
 }
@@ -29,7 +31,7 @@ const sendMargin = time.Second
 // Validate names every value that cannot work.
 func (s Settings) Validate() error {
 	s = s.withDefaults()
-	var errs []error
+	errs := []error{s.validRetention()}
 	for name, d := range map[string]time.Duration{
 		"OUTBOX_POLL": s.Poll, "OUTBOX_LEASE": s.Lease, "OUTBOX_SEND_TIMEOUT": s.SendTimeout,
 		"OUTBOX_BACKOFF_MIN": s.BackoffMin, "OUTBOX_BACKOFF_MAX": s.BackoffMax, "OUTBOX_PAUSE_MAX": s.PauseMax,
