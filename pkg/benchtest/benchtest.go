@@ -142,7 +142,12 @@ func quantile(d []time.Duration, q float64) time.Duration {
 // first, a drift of the machine hardly the second.
 type Ratio struct{ Pooled, Median float64 }
 
-func (r Ratio) String() string { return fmt.Sprintf("%.2f (%.2f)", r.Pooled, r.Median) }
+func (r Ratio) String() string {
+	if r.Pooled == r.Median {
+		return fmt.Sprintf("%.2f", r.Pooled)
+	}
+	return fmt.Sprintf("%.2f (%.2f)", r.Pooled, r.Median)
+}
 
 // Over is how much faster r is than base: the ratio of their rates.
 func (r Result) Over(base Result) Ratio {
