@@ -58,6 +58,14 @@ func (w *world) exec(sql string, args ...any) {
 	}
 }
 
+// shown is shows without a question to the scheduler.
+func (w *world) shown(sha string) error {
+	if w.count(`SELECT count(*) FROM scheduler.targets WHERE page_kind = 'result' AND page_head = $1 AND page_delivery = 'delivered'`, sha) == 0 {
+		return fmt.Errorf("%s is not shown", sha)
+	}
+	return nil
+}
+
 // paused says why there are not n pauses.
 func (w *world) paused(n int64) error {
 	if got := w.count(`SELECT count(*) FROM scheduler.pauses WHERE until IS NULL OR until > clock_timestamp()`); got != n {

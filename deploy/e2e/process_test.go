@@ -5,12 +5,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -54,8 +57,15 @@ func run(m *testing.M) (int, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("build the services: %w\n%s", err, out)
 	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(max(parallel, runtime.GOMAXPROCS(0)))); err != nil {
+		return 0, err
+	}
 	return m.Run(), nil
 }
+
+// parallel is how many tests run at once at least: mostly they wait.
+const parallel = 5
 
 // process is one running service.
 type process struct {

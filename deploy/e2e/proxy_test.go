@@ -112,7 +112,8 @@ func (p *proxy) serve(_ any, stream grpc.ServerStream) error {
 	ctx := metadata.NewOutgoingContext(stream.Context(), in)
 	send := func() ([]byte, error) {
 		var resp []byte
-		err := backend.Invoke(ctx, method, &req, &resp, grpc.ForceCodecV2(raw{}))
+		// What was sent arrives, also where its sender has left.
+		err := backend.Invoke(context.WithoutCancel(ctx), method, &req, &resp, grpc.ForceCodecV2(raw{}))
 		return resp, err
 	}
 	if fault == nil {
@@ -159,6 +160,13 @@ func (g *gate) before(ctx context.Context, send func() ([]byte, error)) ([]byte,
 	case <-ctx.Done():
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
+}
+
+// late holds calls before they are done, and does them even where their caller has left meanwhile.
+func (g *gate) late(ctx context.Context, send func() ([]byte, error)) ([]byte, error) {
+	g.once.Do(func() { close(g.reached) })
+	<-g.open
+	return send()
 }
 
 func (g *gate) release() { g.opened.Do(func() { close(g.open) }) }

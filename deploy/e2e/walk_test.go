@@ -38,10 +38,11 @@ func (w *world) oneReview(t *schedulerv1.Target, number int, sha string) page {
 // started counts the attempts that called the engine.
 func (w *world) started(t *schedulerv1.Target) int {
 	w.Helper()
-	resp, err := w.attempts().ListAttempts(w.Context(), &reviewerv1.ListAttemptsRequest{Tenant: t.GetTenant(), TargetId: t.GetTargetId(), PageSize: 100})
-	if err != nil {
-		w.Fatal(err)
-	}
+	var resp *reviewerv1.ListAttemptsResponse
+	eventually(w.T, "attempts are listed", func() (err error) {
+		resp, err = w.attempts().ListAttempts(w.Context(), &reviewerv1.ListAttemptsRequest{Tenant: t.GetTenant(), TargetId: t.GetTargetId(), PageSize: 100})
+		return err
+	})
 	n := 0
 	for _, a := range resp.GetAttempts() {
 		if a.GetStartedAt() != nil {

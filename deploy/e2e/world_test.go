@@ -49,6 +49,7 @@ type world struct {
 	env     map[string]map[string]string // per service: what a test changes
 	spans   *spans.Receiver
 	webhook string
+	debug   map[string]string // where each service's debug listener is
 	owner   control.Account
 	repo    control.Repository
 	name    string // the repository's of the day
@@ -68,7 +69,7 @@ func newWorldOn(t *testing.T, db database, stream string) *world {
 	t.Helper()
 	w := &world{
 		T: t, db: db, stream: stream, redis: redistest.New(t),
-		proxies: map[string]*proxy{}, procs: map[string]*process{}, env: map[string]map[string]string{},
+		proxies: map[string]*proxy{}, procs: map[string]*process{}, debug: map[string]string{}, env: map[string]map[string]string{},
 	}
 	// It outlives the test until its truth was compared.
 	sim, err := githubsim.Start(context.WithoutCancel(t.Context()), githubsim.Config{WebhookSecret: secret, Events: []string{"pull_request"}})
@@ -165,7 +166,8 @@ func (w *world) up(names ...string) {
 		}
 		at := w.procs[s].await(w.T, want)
 		w.proxies[s].to(w.T, at["gRPC server listens"])
-		ready(w.T, s, at["service started"])
+		w.debug[s] = at["service started"]
+		ready(w.T, s, w.debug[s])
 		if s == "ingest" {
 			w.webhook = "http://" + at["webhook server listens"] + "/webhook"
 			w.sim.SetWebhook(w.webhook, secret)
