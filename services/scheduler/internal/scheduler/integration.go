@@ -27,8 +27,10 @@ type IntegrationChange struct {
 }
 
 // Pauses returns what the change pauses and what it clears. Suspension is a pause and nothing else:
-// nothing is cleared or cancelled, and work goes on where it was. A deleted installation and a removed
-// repository can't be read any more: they stay paused until they are granted again.
+// nothing is cleared or cancelled, and work goes on where it was. A removed repository is paused as long:
+// messages have no order, so an addition that was overtaken must not leave it paused for ever; what is then
+// read of one that is really gone ends its targets. A deleted installation stays paused: its id never
+// comes back.
 func (c IntegrationChange) Pauses(now time.Time) (set, clear []Pause) {
 	installation := Pause{Scope: ScopeInstallation, Host: c.Host, Installation: c.Installation, Cause: PauseSuspension}
 	switch c.Kind {
@@ -43,7 +45,7 @@ func (c IntegrationChange) Pauses(now time.Time) (set, clear []Pause) {
 	case ChangeRemoved, ChangeAdded:
 	}
 	for _, project := range c.Projects {
-		p := Pause{Scope: ScopeProject, Project: project, Cause: PauseSuspension, Reason: "repository_removed"}
+		p := Pause{Scope: ScopeProject, Project: project, Cause: PauseSuspension, Reason: "repository_removed", Until: now.Add(SuspensionPause)}
 		if c.Kind == ChangeRemoved {
 			set = append(set, p)
 		} else {
