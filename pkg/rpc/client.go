@@ -25,6 +25,8 @@ import (
 // ClientConfig says where a peer is and what may be repeated there.
 type ClientConfig struct {
 	Target    string        // host:port
+	Peer      string        // the service that has to be there, by its lower-case name
+	TLS       TLSConfig     // the caller's own certificate, and whom it trusts
 	Plaintext bool          // the service's PLAINTEXT setting; loopback only
 	Deadline  time.Duration // of calls that bring none; zero means 10 s
 
@@ -43,14 +45,6 @@ type ClientDeps struct {
 
 // Dial makes a client connection; it connects on its first call and again by itself.
 func Dial(cfg ClientConfig, deps ClientDeps) (*grpc.ClientConn, error) {
-	creds, err := transport(cfg.Plaintext, deps.Service, cfg.Target)
-	if err != nil {
-		return nil, err
-	}
-	config, err := serviceConfig(cfg.Idempotent)
-	if err != nil {
-		return nil, err
-	}
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
@@ -59,6 +53,15 @@ func Dial(cfg ClientConfig, deps ClientDeps) (*grpc.ClientConn, error) {
 	}
 	if deps.Meter == nil {
 		deps.Meter = metricnoop.NewMeterProvider()
+	}
+	secured := security{service: deps.Service, plaintext: cfg.Plaintext, tls: cfg.TLS, log: deps.Log, meter: deps.Meter}
+	creds, err := secured.client(cfg.Target, cfg.Peer)
+	if err != nil {
+		return nil, err
+	}
+	config, err := serviceConfig(cfg.Idempotent)
+	if err != nil {
+		return nil, err
 	}
 	usual := cfg.Deadline
 	if usual <= 0 {

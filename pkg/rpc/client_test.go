@@ -5,12 +5,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/fenceline-dev/fenceline/pkg/certs"
 	"github.com/fenceline-dev/fenceline/pkg/obs"
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	outboxv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/outbox/v1"
@@ -68,10 +70,12 @@ func TestFindsARestartedPeer(t *testing.T) {
 
 func TestDialErrors(t *testing.T) {
 	t.Parallel()
+	files := newInstallation(t).issue(t, certs.Service("reviewer"), time.Hour)
 	for want, cfg := range map[string]rpc.ClientConfig{
-		"REVIEWER_PLAINTEXT is not set":                      {Target: "127.0.0.1:1"},
+		"neither is REVIEWER_PLAINTEXT":                      {Target: "127.0.0.1:1"},
 		"REVIEWER_PLAINTEXT=true: ledger:1 is not":           {Target: "ledger:1", Plaintext: true},
 		"REVIEWER_PLAINTEXT=true:  is not a loopback":        {Plaintext: true},
+		`"Ledger" is no name of an identity`:                 {Target: "localhost:1", Peer: "Ledger", TLS: rpc.TLSConfig{CertFile: files.Cert, KeyFile: files.Key, CAFile: files.CA}},
 		`idempotent method "Reserve" is not /service/method`: {Target: "localhost:1", Plaintext: true, Idempotent: []string{"Reserve"}},
 	} {
 		_, err := rpc.Dial(cfg, rpc.ClientDeps{Service: "reviewer"})

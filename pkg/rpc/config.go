@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
+	"github.com/fenceline-dev/fenceline/pkg/certs"
 )
 
 const (
@@ -27,14 +25,42 @@ const (
 // ServerConfig are a server's settings. Zero values mean the defaults named here, so that a
 // config made in code needs Listen and Plaintext only.
 type ServerConfig struct {
-	Listen      string        `env:"LISTEN" envDefault:"127.0.0.1:0" doc:"host:port of the gRPC server"`
-	Plaintext   bool          `env:"PLAINTEXT" doc:"speak gRPC without TLS, on loopback only: as server and to peers"`
-	Reflection  bool          `env:"REFLECTION" doc:"serve gRPC reflection, so that grpcurl works without proto files"`
+	Listen      string `env:"LISTEN" envDefault:"127.0.0.1:0" doc:"host:port of the gRPC server"`
+	TLS         TLSConfig
+	Plaintext   bool          `env:"PLAINTEXT" doc:"speak gRPC without TLS, on loopback only, as server and to peers: every caller may call everything"`
+	Reflection  bool          `env:"REFLECTION" doc:"serve gRPC reflection, to operators, so that grpcurl works without proto files"`
 	Deadline    time.Duration `env:"RPC_DEADLINE" envDefault:"10s" doc:"deadline of a call that brings none"`
 	MaxDeadline time.Duration `env:"RPC_MAX_DEADLINE" envDefault:"40s" doc:"longest deadline a caller is granted"`
 	MaxStreams  uint32        `env:"RPC_MAX_STREAMS" envDefault:"256" doc:"concurrent calls per connection"`
 	MaxConnAge  time.Duration `env:"RPC_MAX_CONN_AGE" envDefault:"30m" doc:"age at which a connection is renewed, so that clients see new replicas"`
 	StopTimeout time.Duration `env:"RPC_STOP_TIMEOUT" envDefault:"10s" doc:"longest graceful stop; what still runs then is cut off"`
+}
+
+// TLSConfig names the PEM files with which a service speaks mutual TLS, as server and to its peers. They are
+// read again when they change.
+type TLSConfig struct {
+	CertFile string `env:"TLS_CERT_FILE" doc:"PEM file of the service's certificate, leaf first, whose one URI is its identity; read again when it changes"`
+	KeyFile  string `env:"TLS_KEY_FILE" doc:"PEM file of the certificate's key; read again when it changes"`
+	CAFile   string `env:"TLS_CA_FILE" doc:"PEM file of the authorities that callers and peers are trusted by; read again when it changes"`
+}
+
+func (c TLSConfig) files() certs.Files {
+	return certs.Files{Cert: c.CertFile, Key: c.KeyFile, CA: c.CAFile}
+}
+
+// missing are the variables that are not set.
+func (c TLSConfig) missing() []string {
+	var names []string
+	for _, v := range []struct{ name, value string }{
+		{"TLS_CERT_FILE", c.CertFile},
+		{"TLS_KEY_FILE", c.KeyFile},
+		{"TLS_CA_FILE", c.CAFile},
+	} {
+		if v.value == "" {
+			names = append(names, v.name)
+		}
+	}
+	return names
 }
 
 // Validate reports every setting that is out of its bounds.
@@ -58,10 +84,32 @@ func (c ServerConfig) validate(prefix string) error {
 			errs = append(errs, fmt.Errorf("%s%s: %s is negative", prefix, s.name, s.value))
 		}
 	}
+	errs = append(errs, c.secured(prefix)...)
 	if c.MaxDeadline != 0 && c.MaxDeadline < c.Deadline {
 		errs = append(errs, fmt.Errorf("%sRPC_MAX_DEADLINE: %s is below RPC_DEADLINE, %s", prefix, c.MaxDeadline, c.Deadline))
 	}
 	return errors.Join(errs...)
+}
+
+// secured reports what keeps the server from being either behind certificates, or in plain text on loopback.
+func (c ServerConfig) secured(prefix string) []error {
+	missing := c.TLS.missing()
+	switch {
+	case c.Plaintext && len(missing) < 3:
+		return []error{fmt.Errorf("%sPLAINTEXT: is true, and a certificate is set besides: choose one", prefix)}
+	case c.Plaintext && !loopback(c.Listen):
+		return []error{fmt.Errorf("%sPLAINTEXT: is true, and %s is not a loopback address: plain text is refused there", prefix, c.Listen)}
+	case c.Plaintext:
+		return nil
+	case len(missing) == 3:
+		return []error{fmt.Errorf("%sTLS_CERT_FILE: is not set, nor are TLS_KEY_FILE and TLS_CA_FILE: "+
+			"mutual TLS needs them, and plain text on loopback needs PLAINTEXT", prefix)}
+	}
+	var errs []error
+	for _, name := range missing {
+		errs = append(errs, fmt.Errorf("%s%s: is not set, which mutual TLS needs besides the others", prefix, name))
+	}
+	return errs
 }
 
 // prefix is what a service's variables begin with.
@@ -79,30 +127,4 @@ func (c ServerConfig) withDefaults() ServerConfig {
 	c.MaxConnAge = cmp.Or(c.MaxConnAge, 30*time.Minute)
 	c.StopTimeout = cmp.Or(c.StopTimeout, 10*time.Second)
 	return c
-}
-
-// transport is the one place that chooses how a connection is secured, for servers and
-// clients alike: plain text needs the setting and a loopback address.
-func transport(plaintext bool, service, hostport string) (credentials.TransportCredentials, error) {
-	variable := prefix(service) + "PLAINTEXT"
-	if !plaintext {
-		return nil, fmt.Errorf("%s is not set: %s can be spoken to in plain text only, and only on loopback with %s=true", variable, hostport, variable)
-	}
-	if !loopback(hostport) {
-		return nil, fmt.Errorf("%s=true: %s is not a loopback address, plain text is refused there", variable, hostport)
-	}
-	return insecure.NewCredentials(), nil
-}
-
-// loopback knows literal addresses and localhost; other names could resolve to anything.
-func loopback(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		return false
-	}
-	if host == "localhost" {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.IsLoopback()
 }

@@ -33,6 +33,7 @@ type ServerDeps struct {
 	Tracer  trace.TracerProvider
 	Meter   metric.MeterProvider
 	Errors  []Map
+	Access  Access // who may call what; may be nil in plain text, where everybody may
 }
 
 // withDefaults keeps the libraries from falling back to their global providers.
@@ -53,6 +54,7 @@ func (d ServerDeps) withDefaults() ServerDeps {
 // from Run on; connections made in between wait.
 type Server struct {
 	cfg    ServerConfig
+	access Access
 	grpc   *grpc.Server
 	lis    net.Listener
 	health *health.Server
@@ -65,17 +67,28 @@ type Server struct {
 	running  bool
 }
 
-// NewServer binds the address and builds the server. Call Run, or Close to give it up.
+// NewServer binds the address and builds the server. It refuses a table of callers that doesn't fit the
+// contracts. Call Run, or Close to give it up.
 func NewServer(cfg ServerConfig, deps ServerDeps) (*Server, error) {
 	if err := cfg.validate(prefix(deps.Service)); err != nil {
 		return nil, err
 	}
-	cfg = cfg.withDefaults()
-	creds, err := transport(cfg.Plaintext, deps.Service, cfg.Listen)
+	if err := deps.Access.Check(); err != nil {
+		return nil, err
+	}
+	if deps.Access == nil && !cfg.Plaintext {
+		return nil, errors.New("a server that knows its callers needs a table of them")
+	}
+	cfg, deps = cfg.withDefaults(), deps.withDefaults()
+	gate, err := newGate(deps.Access, cfg.Plaintext, deps)
 	if err != nil {
 		return nil, err
 	}
-	deps = deps.withDefaults()
+	secured := security{service: deps.Service, plaintext: cfg.Plaintext, tls: cfg.TLS, log: deps.Log, meter: deps.Meter}
+	creds, err := secured.server(cfg.Listen)
+	if err != nil {
+		return nil, err
+	}
 	validator, err := protovalidate.New()
 	if err != nil {
 		return nil, fmt.Errorf("build the request validator: %w", err)
@@ -85,7 +98,7 @@ func NewServer(cfg ServerConfig, deps ServerDeps) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for gRPC: %w", err)
 	}
-	s := &Server{cfg: cfg, lis: lis, health: health.NewServer(), log: deps.Log, ending: make(chan struct{}), serving: true}
+	s := &Server{cfg: cfg, access: deps.Access, lis: lis, health: health.NewServer(), log: deps.Log, ending: make(chan struct{}), serving: true}
 	toWire := mapper{log: deps.Log, errors: deps.Errors}
 	recovered := recovery.WithRecoveryHandlerContext(toWire.panicked)
 	s.grpc = grpc.NewServer(append(bounds(cfg),
@@ -97,10 +110,14 @@ func NewServer(cfg ServerConfig, deps ServerDeps) (*Server, error) {
 			recovery.UnaryServerInterceptor(recovered),
 			floor(cfg.Deadline, cfg.MaxDeadline),
 			toWire.intercept,
+			gate.unary,
 			validate(validator)),
 		grpc.ChainStreamInterceptor(
 			recovery.StreamServerInterceptor(recovered),
+			gate.stream,
 			s.endStreams),
+		grpc.UnknownServiceHandler(gate.unknown),
+		grpc.InTapHandle(gate.malformed),
 	)...)
 	healthv1.RegisterHealthServer(s.grpc, s.health)
 	s.health.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
@@ -162,8 +179,12 @@ func (s *Server) publish() {
 }
 
 // Run serves until ctx ends, then stops: health says so, streams end, calls under way get
-// StopTimeout to finish and are cancelled after it. Call it once.
+// StopTimeout to finish and are cancelled after it. It refuses to serve what the table of callers doesn't
+// speak of. Call it once.
 func (s *Server) Run(ctx context.Context) error {
+	if err := s.covered(); err != nil {
+		return errors.Join(err, s.Close())
+	}
 	s.mu.Lock()
 	s.running = true
 	s.publish()
@@ -182,6 +203,22 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serve gRPC: %w", err)
 	}
 	return nil
+}
+
+// covered reports the services that nobody was given.
+func (s *Server) covered() error {
+	if s.access == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, name := range s.services {
+		if !s.access.covers(name) {
+			errs = append(errs, fmt.Errorf("%s is served, and the table of callers has no entry of it", name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (s *Server) stop(ctx context.Context) {

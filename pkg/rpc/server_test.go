@@ -123,7 +123,7 @@ func TestReflectionIsASetting(t *testing.T) {
 		if on && !strings.Contains(resp.String(), "fenceline.outbox.v1.OutboxService") {
 			t.Errorf("reflection: %v %v", resp, err)
 		}
-		if !on && status.Code(err) != codes.Unimplemented {
+		if !on && rpc.Reason(err) != rpc.ReasonMethodNotAllowed {
 			t.Errorf("reflection answered: %v", err)
 		}
 		if len(h.spans.Started()) != 0 {
@@ -210,16 +210,19 @@ func TestListenErrors(t *testing.T) {
 		cfg  rpc.ServerConfig
 		want string
 	}{
-		"plain text not set":  {rpc.ServerConfig{Listen: "127.0.0.1:0"}, "LEDGER_PLAINTEXT is not set"},
-		"not on loopback":     {rpc.ServerConfig{Listen: "0.0.0.0:0", Plaintext: true}, "LEDGER_PLAINTEXT=true: 0.0.0.0:0 is not a loopback address"},
+		"plain text not set":  {rpc.ServerConfig{Listen: "127.0.0.1:0"}, "LEDGER_TLS_CERT_FILE: is not set, nor are"},
+		"not on loopback":     {rpc.ServerConfig{Listen: "0.0.0.0:0", Plaintext: true}, "LEDGER_PLAINTEXT: is true, and 0.0.0.0:0 is not a loopback address"},
 		"every interface":     {rpc.ServerConfig{Listen: ":0", Plaintext: true}, "is not a loopback address"},
+		"both":                {rpc.ServerConfig{Listen: "127.0.0.1:0", Plaintext: true, TLS: rpc.TLSConfig{CAFile: "x"}}, "LEDGER_PLAINTEXT: is true, and a certificate is set besides"},
+		"half of TLS":         {rpc.ServerConfig{Listen: "127.0.0.1:0", TLS: rpc.TLSConfig{CertFile: "x", KeyFile: "y"}}, "LEDGER_TLS_CA_FILE: is not set"},
+		"no such files":       {rpc.ServerConfig{Listen: "127.0.0.1:0", TLS: rpc.TLSConfig{CertFile: "x", KeyFile: "y", CAFile: "z"}}, "open z: no such file"},
 		"no port":             {rpc.ServerConfig{Listen: "127.0.0.1", Plaintext: true}, "LEDGER_LISTEN: "},
 		"port taken":          {rpc.ServerConfig{Listen: taken.Addr().String(), Plaintext: true}, "address already in use"},
 		"deadlines crossed":   {rpc.ServerConfig{Listen: "127.0.0.1:0", Plaintext: true, Deadline: time.Minute, MaxDeadline: time.Second}, "LEDGER_RPC_MAX_DEADLINE: 1s is below RPC_DEADLINE"},
 		"negative":            {rpc.ServerConfig{Listen: "127.0.0.1:0", Plaintext: true, StopTimeout: -1}, "RPC_STOP_TIMEOUT: -1ns is negative"},
 		"several at the same": {rpc.ServerConfig{Listen: "x", MaxConnAge: -1}, "RPC_MAX_CONN_AGE"},
 	} {
-		srv, err := rpc.NewServer(tc.cfg, rpc.ServerDeps{Service: "ledger"})
+		srv, err := rpc.NewServer(tc.cfg, rpc.ServerDeps{Service: "ledger", Access: table})
 		if err == nil {
 			_ = srv.Close()
 		}
