@@ -92,7 +92,7 @@ func (s *Store) Replay(ctx context.Context, id ingest.ReceiptID, key string) (re
 		if err != nil {
 			return err
 		}
-		if !r.Decision.Activity() || r.Tenant == nil || r.Project == nil {
+		if !r.Decision.Activity() || r.Tenant == nil || r.Project == nil || r.Number == 0 {
 			return ingest.ErrNotReplayable
 		}
 		args := pgx.NamedArgs{"tenant": r.Tenant, "project": r.Project, "receipt": id, "key": key}

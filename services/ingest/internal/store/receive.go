@@ -64,7 +64,10 @@ func (s *Store) receiveActivity(ctx context.Context, r *ingest.Receipt, e ingest
 	own(r, admitted, i)
 	b := &pg.Batch{}
 	b.Queue(insertReceipt, receiptArgs(*r))
-	if r.Decision.Activity() {
+	if command, ok := ingest.CommandOf(ingest.CommandID(newID()), *r, e, s.policy); ok {
+		b.Queue(insertCommand, commandArgs(command))
+		b.OnCommit(s.ring)
+	} else if r.Decision.Activity() {
 		if err := s.outbox.Queue(ctx, b, activityMessage(*r, 0)); err != nil {
 			return err
 		}
@@ -100,7 +103,12 @@ func (s *Store) enrolAndRecord(ctx context.Context, tx *pg.Tx, r *ingest.Receipt
 	if _, err := tx.Exec(ctx, insertReceipt, receiptArgs(*r)); err != nil {
 		return err
 	}
-	if r.Decision.Activity() {
+	if command, ok := ingest.CommandOf(ingest.CommandID(newID()), *r, e, s.policy); ok {
+		if _, err := tx.Exec(ctx, insertCommand, commandArgs(command)); err != nil {
+			return err
+		}
+		tx.OnCommit(s.ring)
+	} else if r.Decision.Activity() {
 		msgs = append(msgs, activityMessage(*r, 0))
 	}
 	return s.outbox.Enqueue(ctx, tx, msgs...)

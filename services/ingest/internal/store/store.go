@@ -20,11 +20,15 @@ type Store struct {
 	outbox *outbox.Outbox
 	policy ingest.Policy
 	known  *known
+	ring   func() // after a command was stored
 }
+
+// OnCommand has ring called after a command was stored.
+func (s *Store) OnCommand(ring func()) { s.ring = ring }
 
 // New returns a store that admits deliveries by the policy.
 func New(db *pg.DB, box *outbox.Outbox, policy ingest.Policy) *Store {
-	return &Store{db: db, outbox: box, policy: policy, known: &known{at: map[owner]remembered{}}}
+	return &Store{db: db, outbox: box, policy: policy, known: &known{at: map[owner]remembered{}}, ring: func() {}}
 }
 
 func newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
