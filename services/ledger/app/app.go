@@ -10,6 +10,7 @@ import (
 	"github.com/fenceline-dev/fenceline/pkg/migrate"
 	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
+	"github.com/fenceline-dev/fenceline/pkg/purge"
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	ledgerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/ledger/v1"
 	outboxv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/outbox/v1"
@@ -57,14 +58,20 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	if err != nil {
 		return err
 	}
-	ledgerv1.RegisterLedgerServiceServer(server, ledgerrpc.NewLedger(accounts, accounts))
+	ledgerv1.RegisterLedgerServiceServer(server, ledgerrpc.NewLedger(accounts, accounts, accounts))
 	ledgerv1.RegisterAccountServiceServer(server, ledgerrpc.NewAccounts(accounts, accounts))
 	outboxv1.RegisterOutboxServiceServer(server, outbox.NewService(outbox.New(service), db))
+	outboxv1.RegisterErasureServiceServer(server, outbox.NewErasure(accounts))
 
 	sweeper := &worker.Sweeper{
 		Store: accounts, Age: cfg.SweepAfter, Every: cfg.SweepEvery, Log: p.Log, Tracer: p.Tracer.Tracer(service),
 	}
+	purger, err := purge.New(cfg.Purge, p.Log, p.Meter, accounts.Tombstones(cfg.Tombstones))
+	if err != nil {
+		return err
+	}
 	p.Go("grpc", server.Run)
 	p.Go("sweeper", sweeper.Run)
+	p.Go("purge", purger.Run)
 	return nil
 }

@@ -95,8 +95,10 @@ func (a Account) apply(t Transfer) (Account, Transfer) {
 // TransferKind says what a transfer is for.
 type TransferKind string
 
-// The kinds of transfers.
+// The kinds of transfers. An opening transfer is the sum of those whose runs are past retention; it has
+// number 0.
 const (
+	KindOpening TransferKind = "opening"
 	KindGrant   TransferKind = "grant"
 	KindReserve TransferKind = "reserve"
 	KindSettle  TransferKind = "settle"

@@ -24,16 +24,21 @@ type receiptIssuer interface {
 	IssueReceipt(ctx context.Context, tenant ledger.TenantID, run ledger.RunID, target ledger.TargetID, end ledger.ReceiptEnd) error
 }
 
+type purger interface {
+	PurgeRuns(ctx context.Context, tenant ledger.TenantID, runs []ledger.RunID) error
+}
+
 // Ledger serves LedgerService.
 type Ledger struct {
 	ledgerv1.UnimplementedLedgerServiceServer
 	spend    spender
 	receipts receiptIssuer
+	purge    purger
 }
 
 // NewLedger returns the LedgerService over its store.
-func NewLedger(spend spender, receipts receiptIssuer) *Ledger {
-	return &Ledger{spend: spend, receipts: receipts}
+func NewLedger(spend spender, receipts receiptIssuer, purge purger) *Ledger {
+	return &Ledger{spend: spend, receipts: receipts, purge: purge}
 }
 
 // Reserve holds an attempt's maximum cost.
@@ -92,6 +97,19 @@ func (l *Ledger) IssueReceipt(ctx context.Context, req *ledgerv1.IssueReceiptReq
 		return nil, err
 	}
 	return &ledgerv1.IssueReceiptResponse{}, nil
+}
+
+// PurgeLifecycle folds what the runs of an ended lifecycle moved, once they hold nothing.
+func (l *Ledger) PurgeLifecycle(ctx context.Context, req *ledgerv1.PurgeLifecycleRequest) (*ledgerv1.PurgeLifecycleResponse, error) {
+	trace.SpanFromContext(ctx).SetAttributes(obs.Tenant(req.GetTenant()), obs.TargetID(req.GetTargetId()), obs.Lifecycle(req.GetLifecycle()))
+	runs := make([]ledger.RunID, len(req.GetRunIds()))
+	for i, run := range req.GetRunIds() {
+		runs[i] = ledger.RunID(id(run))
+	}
+	if err := l.purge.PurgeRuns(ctx, ledger.TenantID(id(req.GetTenant())), runs); err != nil {
+		return nil, err
+	}
+	return &ledgerv1.PurgeLifecycleResponse{}, nil
 }
 
 // id reads a UUID that the proto's rules have checked; the zero id where it is empty.

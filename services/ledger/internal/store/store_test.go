@@ -3,11 +3,13 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
 	"github.com/fenceline-dev/fenceline/migrations"
@@ -51,7 +53,9 @@ func must[T any](t testing.TB) func(v T, err error) T {
 
 func TestQueriesPrepare(t *testing.T) {
 	t.Parallel()
-	pgtest.PrepareAll(t, pgtest.New(t, migrations.FS), "ledger", queries)
+	all := maps.Clone(queries)
+	maps.Copy(all, retentionQueries)
+	pgtest.PrepareAll(t, pgtest.New(t, migrations.FS), "ledger", all)
 }
 
 func TestReserveSettleReceipt(t *testing.T) {
@@ -215,9 +219,21 @@ func TestTransfersAreAppendOnly(t *testing.T) {
 	t.Parallel()
 	s, _ := setup(t)
 	must[ledger.Change](t)(s.Reserve(t.Context(), tenantA, reserve(1, 10)))
-	for _, sql := range []string{`UPDATE ledger.transfers SET note = 'x'`, `DELETE FROM ledger.transfers`} {
-		if err := s.exec(t.Context(), sql); err == nil {
+	for _, sql := range []string{`UPDATE ledger.transfers SET note = 'x'`, `UPDATE ledger.transfers SET kind = 'opening', sequence = 0`} {
+		if _, err := s.exec(t.Context(), sql); err == nil {
 			t.Errorf("%s went through", sql)
+		}
+	}
+	if n, err := s.exec(t.Context(), `UPDATE ledger.transfers SET available = 0, reserved = 0`); n != 0 || err != nil {
+		t.Errorf("the system role changed %d transfers that are no opening one, %v", n, err)
+	}
+	for _, sql := range []string{`UPDATE ledger.transfers SET available = 0`, `DELETE FROM ledger.transfers`, `DELETE FROM ledger.receipt_ends`} {
+		err := s.db.Tenant(t.Context(), uuid.UUID(tenantA), func(tx *pg.Tx) error {
+			_, err := tx.Exec(t.Context(), sql)
+			return err
+		})
+		if err == nil {
+			t.Errorf("as the tenant %s went through", sql)
 		}
 	}
 }
@@ -237,7 +253,7 @@ func TestConcurrentHistory(t *testing.T) {
 		off := pgtest.Query[int64](t, db, `
 SELECT count(*) FROM ledger.accounts AS a
   LEFT JOIN (SELECT tenant, -sum(grants) AS granted, sum(available) AS available, sum(reserved) AS reserved,
-                    sum(spent) AS spent, sum(overruns) AS overruns, count(*) AS n, max(sequence) AS last
+                    sum(spent) AS spent, sum(overruns) AS overruns, sum(covers) AS n, max(sequence) AS last
                FROM ledger.transfers GROUP BY tenant) AS t USING (tenant)
  WHERE (a.granted, a.available, a.reserved, a.spent, a.overruns, a.sequence, a.sequence)
        IS DISTINCT FROM (t.granted, t.available, t.reserved, t.spent, t.overruns, t.n, t.last)`)
@@ -262,9 +278,11 @@ func call(ctx context.Context, s *Store, seed int) {
 	}
 }
 
-func (s *Store) exec(ctx context.Context, sql string) error {
-	return s.db.System(ctx, func(tx *pg.Tx) error {
-		_, err := tx.Exec(ctx, sql)
+func (s *Store) exec(ctx context.Context, sql string) (n int64, err error) {
+	err = s.db.System(ctx, func(tx *pg.Tx) error {
+		tag, err := tx.Exec(ctx, sql)
+		n = tag.RowsAffected()
 		return err
 	})
+	return n, err
 }
