@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ type loop struct {
 	d           *Dispatcher
 	destination string
 	peer        grpc.ClientConnInterface
+	rings       bool // the destination is a doorbell
 	nudge       *nudge
 
 	low     time.Time // low-water mark: nothing unclaimed is known before it
@@ -34,6 +36,7 @@ type loop struct {
 func (d *Dispatcher) newLoop(destination string) *loop {
 	return &loop{
 		d: d, destination: destination, peer: d.peers[peerOf(destination)], nudge: newNudge(),
+		rings: strings.HasPrefix(destination, doorbell),
 	}
 }
 
@@ -47,6 +50,9 @@ func (l *loop) run(ctx, sends context.Context) error {
 		}
 		l.marks = l.deliverAll(ctx, sends, rows, lease)
 		l.judge(ctx)
+		if l.rings {
+			l.rung(ctx)
+		}
 	}
 	l.flush(ctx)
 	return ctx.Err()
@@ -103,7 +109,7 @@ func (l *loop) exchange(ctx context.Context) ([]claimed, time.Time, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tripTimeout)
 	defer cancel()
 	now := time.Now()
-	t := trip{marks: l.marks, claim: l.hungry && !l.until.After(now), low: l.low, limit: l.d.settings.Batch}
+	t := trip{rings: l.rings, marks: l.marks, claim: l.hungry && !l.until.After(now), low: l.low, limit: l.d.settings.Batch}
 	if l.outages > 0 {
 		t.limit = 1 // a probe
 	}
@@ -112,7 +118,7 @@ func (l *loop) exchange(ctx context.Context) ([]claimed, time.Time, error) {
 	}
 	l.settled(ctx, &t)
 	if t.claim {
-		l.hungry = len(t.rows) > 0
+		l.hungry = len(t.rows) == t.limit // what comes later is announced
 		l.sawNothing(ctx, len(t.rows) == 0)
 	}
 	if n := len(t.rows); n > 0 {
@@ -123,7 +129,7 @@ func (l *loop) exchange(ctx context.Context) ([]claimed, time.Time, error) {
 
 // deliverAll sends the rows, some at once, and returns how each ended. It starts no send once the
 // dispatcher stops, the destination is away, or the lease might end before the send does: those rows are
-// released.
+// released. A ring is marked already, so it is tried all the same.
 func (l *loop) deliverAll(ctx, sends context.Context, rows []claimed, lease time.Time) []mark {
 	if len(rows) == 0 {
 		return nil
@@ -134,7 +140,7 @@ func (l *loop) deliverAll(ctx, sends context.Context, rows []claimed, lease time
 	var away atomic.Bool
 	work := func() {
 		for i := int(next.Add(1)) - 1; i < len(rows); i = int(next.Add(1)) - 1 {
-			if ctx.Err() != nil || away.Load() || time.Now().After(latest) {
+			if !l.rings && (ctx.Err() != nil || away.Load() || time.Now().After(latest)) {
 				marks[i] = mark{row: rows[i], verdict: Verdict{Outcome: Released}}
 				continue
 			}
@@ -166,6 +172,7 @@ func (l *loop) judge(ctx context.Context) {
 			pause, why = max(pause, m.verdict.Delay), m.err
 		case Released:
 			l.lower(m.row.availableAt)
+			l.hungry = true
 		case Rung:
 			rang = true
 		case RingFailed:

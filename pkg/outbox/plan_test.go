@@ -30,6 +30,7 @@ func TestPlansDoNotDependOnFinishedRows(t *testing.T) {
 		args []any
 	}{
 		"claim":       {e.box.sql.claim, []any{settle, time.Now().Add(-time.Hour), 100, id, 30.0}},
+		"take":        {e.box.sql.take, []any{settle, time.Now().Add(-time.Hour), 100}},
 		"mark":        {e.box.sql.mark, marks},
 		"peek":        {e.box.sql.peek, []any{[]string{settle, void}}},
 		"stats":       {e.box.sql.stats, []any{60.0}},
@@ -41,7 +42,7 @@ func TestPlansDoNotDependOnFinishedRows(t *testing.T) {
 		if strings.Contains(plan, "Seq Scan") {
 			t.Errorf("%s:\n%.3000s", name, plan)
 		}
-		if name != "claim" {
+		if name != "claim" && name != "take" {
 			continue
 		}
 		scan := plan[strings.Index(plan, "outbox_due"):]

@@ -9,7 +9,7 @@ import (
 // statements are the SQL of one schema.
 type statements struct {
 	enqueue, enqueueOne                  string
-	claim, mark, peek, stats             string
+	claim, take, mark, peek, stats       string
 	list, listPending, listParked        string
 	retryOne, exists, retrySet, countSet string
 	purge, erase, waiting                string
@@ -19,7 +19,7 @@ type statements struct {
 func Queries(schema string) map[string]string {
 	s := statementsOf(schema)
 	return map[string]string{
-		"enqueue": s.enqueue, "enqueueOne": s.enqueueOne, "claim": s.claim, "mark": s.mark, "peek": s.peek, "stats": s.stats,
+		"enqueue": s.enqueue, "enqueueOne": s.enqueueOne, "claim": s.claim, "take": s.take, "mark": s.mark, "peek": s.peek, "stats": s.stats,
 		"list": s.list, "listPending": s.listPending, "listParked": s.listParked,
 		"retryOne": s.retryOne, "exists": s.exists, "retrySet": s.retrySet, "countSet": s.countSet,
 		"purge": s.purge, "erase": s.erase, "waiting": s.waiting,
@@ -30,7 +30,7 @@ func statementsOf(schema string) statements {
 	in := strings.NewReplacer("{schema}", schema, "{made}", purge.Made).Replace
 	return statements{
 		enqueue: in(enqueueManySQL), enqueueOne: in(enqueueOneSQL),
-		claim: in(claimSQL), mark: in(markSQL), peek: in(peekSQL), stats: in(statsSQL),
+		claim: in(claimSQL), take: in(takeSQL), mark: in(markSQL), peek: in(peekSQL), stats: in(statsSQL),
 		list:        in(listSQL("")),
 		listPending: in(listSQL("AND o.dispatched_at IS NULL AND o.parked_at IS NULL")),
 		listParked:  in(listSQL("AND o.parked_at IS NOT NULL")),
@@ -66,7 +66,14 @@ SELECT m.id, m.tenant, m.key, m.digest, m.destination, m.payload, $1, m.due, m.d
 // walk the finished rows that vacuum cannot remove.
 const claimSQL = `
 UPDATE {schema}.outbox AS o
-   SET claim = $4, claimed_until = clock_timestamp() + make_interval(secs => $5)
+   SET claim = $4, claimed_until = clock_timestamp() + make_interval(secs => $5)` + dueSQL
+
+// A ring is done with before it is tried.
+const takeSQL = `
+UPDATE {schema}.outbox AS o
+   SET dispatched_at = clock_timestamp(), attempts = o.attempts + 1, claim = NULL, claimed_until = NULL` + dueSQL
+
+const dueSQL = `
  WHERE o.id = ANY (ARRAY(
        SELECT d.id
          FROM {schema}.outbox AS d

@@ -38,6 +38,14 @@ func (l *loop) settled(ctx context.Context, t *trip) {
 	l.marks = nil
 }
 
+// rung counts the outcomes of rings, which leave no mark.
+func (l *loop) rung(ctx context.Context) {
+	for _, m := range l.marks {
+		l.d.metrics.count(ctx, l.destination, m.verdict.Outcome)
+	}
+	l.marks = nil
+}
+
 // sawNothing notices a dispatcher that is silently dead: a policy or a lock lets it see due rows but not
 // claim them.
 func (l *loop) sawNothing(ctx context.Context, empty bool) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,8 +35,10 @@ type mark struct {
 }
 
 // trip is one round trip to the database, one implicit transaction: the marks of one batch and the claim
-// of the next. A message alone costs two of them, whatever its destination.
+// of the next. A message alone costs two of them; a ring one, since nothing depends on it: it is marked
+// before it is tried.
 type trip struct {
+	rings bool
 	marks []mark
 	claim bool
 	low   time.Time // zero: from the beginning
@@ -48,15 +49,8 @@ type trip struct {
 	rows     []claimed // in claim order
 }
 
-// noWait spares rings the wait for the disk: a crash of the server that forgets a claim or a mark makes
-// them ring again, and a worker that is woken in vain costs nothing.
-const noWait = `SELECT pg_catalog.set_config('synchronous_commit', 'off', true)`
-
 func (d *Dispatcher) send(ctx context.Context, destination string, t *trip) error {
 	var b pg.Batch
-	if strings.HasPrefix(destination, doorbell) {
-		b.Queue(noWait)
-	}
 	if len(t.marks) > 0 {
 		b.Queue(d.outbox.sql.mark, markArgs(t.marks)...).Query(func(rows pgx.Rows) error {
 			return t.readMarks(destination, rows)
@@ -68,8 +62,14 @@ func (d *Dispatcher) send(ctx context.Context, destination string, t *trip) erro
 		if !t.low.IsZero() {
 			low = pgtype.Timestamptz{Time: t.low, Valid: true}
 		}
-		b.Queue(d.outbox.sql.claim, destination, low, t.limit, pgtype.UUID{Bytes: id, Valid: true},
-			d.settings.Lease.Seconds()).Query(func(rows pgx.Rows) error { return t.readClaim(id, rows) })
+		read := func(rows pgx.Rows) error { return t.readClaim(id, rows) }
+		if t.rings {
+			b.NoWait() // a ring that a crash of the server brings back is rung again
+			b.Queue(d.outbox.sql.take, destination, low, t.limit).Query(read)
+		} else {
+			b.Queue(d.outbox.sql.claim, destination, low, t.limit, pgtype.UUID{Bytes: id, Valid: true},
+				d.settings.Lease.Seconds()).Query(read)
+		}
 	}
 	if err := d.db.SystemBatch(ctx, &b); err != nil {
 		return fmt.Errorf("mark %d and claim for %s: %w", len(t.marks), destination, err)
@@ -122,6 +122,9 @@ func (t *trip) readClaim(claim uuid.UUID, rows pgx.Rows) error {
 		)
 		err := r.Scan(&id, &c.tenant, &c.key, &c.payload, &c.traceparent, &c.attempts, &c.availableAt, &secs)
 		c.id, c.age = id.Bytes, seconds(secs)
+		if t.rings {
+			c.attempts-- // counted in advance
+		}
 		return c, err
 	})
 	if err != nil {

@@ -14,15 +14,23 @@ import (
 // same and make the server warn each time that there is no BEGIN.
 const setTenant = `SELECT pg_catalog.set_config('role', $1, true), pg_catalog.set_config('fenceline.tenant', $2, true)`
 
+// setNoWait spares one transaction the wait for the disk.
+const setNoWait = `SELECT pg_catalog.set_config('synchronous_commit', 'off', true)`
+
 // Batch is a transaction that travels in one round trip: nothing in it can depend on an answer of
 // it but through SQL. The zero value is empty and ready.
 type Batch struct {
 	pgx.Batch
-	hooks []func()
+	hooks  []func()
+	noWait bool
 }
 
 // OnCommit registers a function to run after the batch committed, in order of registration.
 func (b *Batch) OnCommit(fn func()) { b.hooks = append(b.hooks, fn) }
+
+// NoWait has the batch answered before its commit is on the disk: a crash of the server within the next
+// second may forget it, though nothing before it. Only for what may happen twice.
+func (b *Batch) NoWait() { b.noWait = true }
 
 // SystemBatch runs the batch under the login role, as one implicit transaction: every statement or
 // none. Callbacks of queued queries observe and must keep no state between runs; an error that one
@@ -87,6 +95,9 @@ type watch struct {
 // wrap copies the batch for one run: pgx lets a batch be sent only once.
 func (w *watch) wrap(b *Batch, tenant []any) *pgx.Batch {
 	one := &pgx.Batch{}
+	if b.noWait {
+		w.watch(one.Queue(setNoWait), nil)
+	}
 	if tenant != nil {
 		w.watch(one.Queue(setTenant, tenant...), nil)
 	}

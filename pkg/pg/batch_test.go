@@ -9,7 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/fenceline-dev/fenceline/pkg/config"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
+	"github.com/fenceline-dev/fenceline/pkg/pgtest"
 )
 
 func TestBatchIsOneTransactionInOneTrip(t *testing.T) {
@@ -45,6 +47,37 @@ func TestBatchIsOneTransactionInOneTrip(t *testing.T) {
 	}
 	if err := db.SystemBatch(ctx, &pg.Batch{}); err != nil {
 		t.Errorf("an empty batch: %v", err)
+	}
+}
+
+// What a batch need not wait for is its own commit alone.
+func TestNoWait(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	d := pgtest.New(t, schema)
+	db, err := pg.Open(ctx, pg.Config{DSN: config.Secret(d.DSN("acorn") + "&options=-c%20synchronous_commit%3Don"), MaxConns: 1, AllowUnsafe: true}, "acorn", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	setting := func(b *pg.Batch) (value string) {
+		b.Queue("SELECT pg_catalog.current_setting('synchronous_commit')").QueryRow(func(r pgx.Row) error { return r.Scan(&value) })
+		if err := db.SystemBatch(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	before := db.Stats()
+	hurried := &pg.Batch{}
+	hurried.NoWait()
+	if got := setting(hurried); got != "off" {
+		t.Errorf("synchronous_commit is %s in the batch", got)
+	}
+	if got := setting(&pg.Batch{}); got != "on" {
+		t.Errorf("synchronous_commit is %s in the next", got)
+	}
+	if s := db.Stats(); s.Statements-before.Statements != 2 || s.Control-before.Control != 1 {
+		t.Errorf("%d statements, %d of control", s.Statements-before.Statements, s.Control-before.Control)
 	}
 }
 

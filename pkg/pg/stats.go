@@ -11,7 +11,7 @@ import (
 // Stats counts what a DB did since it was opened.
 type Stats struct {
 	Statements int64 // SQL statements of the callers
-	Control    int64 // BEGIN, COMMIT, ROLLBACK and the setting of role and tenant
+	Control    int64 // BEGIN, COMMIT, ROLLBACK and the setting of role, tenant and the like
 	Trips      int64 // round trips, without the one that prepares a statement for the first time
 	Commits    int64 // transactions committed, batches included
 	Rollbacks  int64 // transactions rolled back
@@ -57,7 +57,7 @@ func (c *counters) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndDa
 func (c *counters) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
 	c.trips.Add(1)
 	for _, q := range d.Batch.QueuedQueries {
-		if q.SQL == setTenant {
+		if q.SQL == setTenant || q.SQL == setNoWait {
 			c.control.Add(1)
 		} else {
 			c.statements.Add(1)
