@@ -38,7 +38,7 @@ func (o *Outbox) Retention(db *pg.DB, s Settings) purge.Kind {
 // Erase removes a tenant's messages: those dispatched, parked, or only ringing a doorbell. Others are
 // still on their way, and an error says so: what they would settle elsewhere must not be lost.
 func (o *Outbox) Erase(db *pg.DB, tenant uuid.UUID) purge.Step {
-	return func(ctx context.Context, limit int) (int, error) {
+	return func(ctx context.Context, limit int) (int, bool, error) {
 		n, waiting := 0, false
 		from, to := keysOf(tenant)
 		args := pgx.NamedArgs{"tenant": tenant, "from": from, "to": to, "limit": limit}
@@ -49,12 +49,12 @@ func (o *Outbox) Erase(db *pg.DB, tenant uuid.UUID) purge.Step {
 		})
 		b.Queue(o.sql.waiting, args).QueryRow(func(row pgx.Row) error { return row.Scan(&waiting) })
 		if err := db.SystemBatch(ctx, b); err != nil {
-			return 0, fmt.Errorf("erase outbox: %w", err)
+			return 0, false, fmt.Errorf("erase outbox: %w", err)
 		}
 		if n < limit && waiting {
-			return n, &purge.Unfinished{After: time.Minute, Why: "messages of the tenant are still on their way"}
+			return n, true, &purge.Unfinished{After: time.Minute, Why: "messages of the tenant are still on their way"}
 		}
-		return n, nil
+		return n, n == limit, nil
 	}
 }
 

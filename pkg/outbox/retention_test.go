@@ -60,14 +60,14 @@ func TestEraseLeavesWhatIsOnItsWayAndOtherTenants(t *testing.T) {
 	e.admin(t, `UPDATE scheduler.outbox SET dispatched_at = clock_timestamp() WHERE key ~ 'm:[01]$'`)
 	e.admin(t, `UPDATE scheduler.outbox SET parked_at = clock_timestamp(), park_reason = 'X' WHERE key ~ 'm:2$'`)
 	erase := e.box.Erase(e.db, a)
-	n, err := erase(t.Context(), 100)
+	n, _, err := erase(t.Context(), 100)
 	unfinished := &purge.Unfinished{}
 	if n != 4 || !errors.As(err, &unfinished) || unfinished.After <= 0 {
 		t.Fatalf("erased %d, %v; want 4, and that one is on its way", n, err)
 	}
 	e.admin(t, `UPDATE scheduler.outbox SET dispatched_at = clock_timestamp() WHERE tenant = $1`, a)
-	if n, err := erase(t.Context(), 100); n != 1 || err != nil {
-		t.Fatalf("erased %d, %v; want the last one", n, err)
+	if n, more, err := erase(t.Context(), 100); n != 1 || more || err != nil {
+		t.Fatalf("erased %d, %t, %v; want the last one", n, more, err)
 	}
 	if left, others := e.rows(t, "tenant = $1", a), e.rows(t, "true"); left != 0 || others != 15 {
 		t.Errorf("%d rows of the tenant and %d in all are left, want 0 and 15", left, others)

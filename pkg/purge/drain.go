@@ -43,9 +43,9 @@ const most = 4 * time.Second
 // batch is how many rows one transaction of a call removes.
 const batch = 500
 
-// Step removes up to limit rows in one transaction and says how many they were; fewer than limit: it is
-// done.
-type Step func(ctx context.Context, limit int) (int, error)
+// Step removes up to limit rows in one transaction, fewer where they are heavier than others, and says
+// whether there are more.
+type Step func(ctx context.Context, limit int) (removed int, more bool, err error)
 
 // Drain takes the steps one after the other, each until it is done. Where the time for one call is up
 // before, the error is Unfinished. It returns how many rows were removed, also then.
@@ -53,12 +53,12 @@ func Drain(ctx context.Context, steps ...Step) (removed int64, err error) {
 	began := time.Now()
 	for _, step := range steps {
 		for {
-			n, err := step(ctx, batch)
+			n, more, err := step(ctx, batch)
 			removed += int64(n)
 			if err != nil {
 				return removed, err
 			}
-			if n < batch {
+			if !more {
 				break
 			}
 			if time.Since(began) > most {
@@ -71,7 +71,8 @@ func Drain(ctx context.Context, steps ...Step) (removed int64, err error) {
 
 // OfTenant is a step of one statement under the system role that deletes up to @limit rows of @tenant.
 func OfTenant(db *pg.DB, tenant uuid.UUID, sql string) Step {
-	return func(ctx context.Context, limit int) (int, error) {
-		return exec(ctx, db, sql, pgx.NamedArgs{"tenant": tenant, "limit": limit})
+	return func(ctx context.Context, limit int) (int, bool, error) {
+		n, err := exec(ctx, db, sql, pgx.NamedArgs{"tenant": tenant, "limit": limit})
+		return n, n == limit, err
 	}
 }

@@ -82,11 +82,11 @@ func TestDrainTakesStepsInOrderUntilTheTimeIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := 1200, 3
 		step := func(left *int, takes time.Duration) purge.Step {
-			return func(_ context.Context, limit int) (int, error) {
+			return func(_ context.Context, limit int) (int, bool, error) {
 				time.Sleep(takes)
 				n := min(limit, *left)
 				*left -= n
-				return n, nil
+				return n, *left > 0, nil
 			}
 		}
 		if n, err := purge.Drain(t.Context(), step(&first, 0), step(&second, 0)); n != 1203 || err != nil {

@@ -19,8 +19,6 @@ const schema = "ledger"
 const (
 	// foldRuns bounds the runs of one transaction: each has a few attempts of a few transfers.
 	foldRuns = 50
-	// foldTransfers bounds the transfers of one transaction where they belong to no run.
-	foldTransfers = 500
 	// heldRetry is when to ask again while money is held: until the sweeper at the latest.
 	heldRetry = time.Minute
 )
@@ -34,17 +32,14 @@ var held = &purge.Unfinished{After: heldRetry, Why: "money is still held"}
 func (s *Store) PurgeRuns(ctx context.Context, tenant ledger.TenantID, runs []ledger.RunID) error {
 	var left error
 	next := 0
-	_, err := purge.Drain(ctx, func(ctx context.Context, limit int) (int, error) {
+	_, err := purge.Drain(ctx, func(ctx context.Context, _ int) (int, bool, error) {
 		part := runs[next:min(next+foldRuns, len(runs))]
-		if len(part) == 0 {
-			return 0, nil
-		}
 		next += len(part)
 		some, err := s.purgeRuns(ctx, tenant, part)
 		if some {
 			left = held
 		}
-		return limit, err
+		return len(part), next < len(runs), err
 	})
 	if err == nil {
 		err = left
@@ -88,8 +83,8 @@ func (s *Store) purgeRuns(ctx context.Context, tenant ledger.TenantID, runs []le
 // folded, grants among them. Idempotent; purge.Unfinished while money is held or there is more.
 func (s *Store) EraseTenant(ctx context.Context, tenant uuid.UUID) (int64, error) {
 	removed, err := purge.Drain(ctx,
-		func(ctx context.Context, _ int) (int, error) { return 0, s.nothingHeld(ctx, tenant) },
-		func(ctx context.Context, limit int) (int, error) { return s.foldTenant(ctx, tenant, limit) },
+		func(ctx context.Context, _ int) (int, bool, error) { return 0, false, s.nothingHeld(ctx, tenant) },
+		func(ctx context.Context, limit int) (int, bool, error) { return s.foldTenant(ctx, tenant, limit) },
 		purge.OfTenant(s.db, tenant, eraseReservations),
 		purge.OfTenant(s.db, tenant, eraseReceiptEnds),
 		purge.OfTenant(s.db, tenant, eraseReceipts),
@@ -114,12 +109,13 @@ func (s *Store) nothingHeld(ctx context.Context, tenant uuid.UUID) error {
 	return nil
 }
 
-func (s *Store) foldTenant(ctx context.Context, tenant uuid.UUID, limit int) (n int, err error) {
+func (s *Store) foldTenant(ctx context.Context, tenant uuid.UUID, limit int) (n int, more bool, err error) {
 	b := &pg.Batch{}
-	named := pgx.NamedArgs{"tenant": tenant, "limit": min(limit, foldTransfers), "id": uuid.Must(uuid.NewV7())}
+	named := pgx.NamedArgs{"tenant": tenant, "limit": limit, "id": uuid.Must(uuid.NewV7())}
 	b.Queue(lockAccount, named)
 	b.Queue(foldAllTransfers, named).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
-	return n, s.db.SystemBatch(ctx, b)
+	err = s.db.SystemBatch(ctx, b)
+	return n, n == limit, err
 }
 
 // Tombstones is the purge of what was closed before it was held, and so belongs to no run with money. Each
