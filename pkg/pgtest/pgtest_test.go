@@ -90,7 +90,9 @@ func TestCatalogFindsEveryHole(t *testing.T) {
 		"C10 acorn.by":       "CREATE UNIQUE INDEX by ON acorn.nuts (name);",
 		"C11 acorn.t":        "CREATE TABLE acorn.t (tenant uuid NOT NULL); " + own,
 		"C12 fl_beech acorn": "GRANT USAGE ON SCHEMA acorn TO fl_beech;",
-		"C15 acorn.t":        "CREATE TABLE acorn.t (tenant uuid NOT NULL); " + own + "CREATE POLICY p ON acorn.t TO fl_acorn_tenant USING (true);",
+		"C15 acorn.t": "CREATE TABLE acorn.t (tenant uuid); " + own + "CREATE POLICY p ON acorn.t TO fl_acorn_tenant " +
+			"USING (tenant = current_setting('fenceline.tenant')::uuid OR tenant IS NULL) WITH CHECK (tenant = current_setting('fenceline.tenant')::uuid);",
+		"C17 acorn.t": "CREATE TABLE acorn.t (tenant uuid NOT NULL); " + own + "CREATE POLICY p ON acorn.t TO fl_acorn_tenant USING (true);",
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
