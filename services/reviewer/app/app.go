@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/fenceline-dev/fenceline/pkg/migrate"
 	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
+	"github.com/fenceline-dev/fenceline/pkg/purge"
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	outboxv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/outbox/v1"
 	reviewerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/reviewer/v1"
@@ -49,16 +51,19 @@ func Run(ctx context.Context, env map[string]string, stderr io.Writer) error {
 // cutOffTime is what a review that was cut off takes at most to write what it must and to be given back.
 const cutOffTime = 25 * time.Second
 
+// Access is the table of who may call what of this service.
+func Access() rpc.Access { return maps.Clone(reviewerrpc.Access) }
+
 func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	db, err := open(ctx, cfg, p)
 	if err != nil {
 		return err
 	}
-	scheduler, err := dial(cfg, p, cfg.Scheduler, schedulerv1.SchedulerService_RenewLease_FullMethodName)
+	scheduler, err := dial(cfg, p, "scheduler", cfg.Scheduler, schedulerv1.SchedulerService_RenewLease_FullMethodName)
 	if err != nil {
 		return err
 	}
-	ledger, err := dial(cfg, p, cfg.Ledger)
+	ledger, err := dial(cfg, p, "ledger", cfg.Ledger)
 	if err != nil {
 		return err
 	}
@@ -69,13 +74,18 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 		return err
 	}
 	server, err := rpc.NewServer(cfg.RPC, rpc.ServerDeps{
-		Service: service, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter, Errors: reviewerrpc.Errors,
+		Service: service, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter, Errors: reviewerrpc.Errors, Access: reviewerrpc.Access,
 	})
 	if err != nil {
 		return err
 	}
-	reviewerv1.RegisterReviewerServiceServer(server, reviewerrpc.New(attempts))
+	reviewerv1.RegisterReviewerServiceServer(server, reviewerrpc.New(attempts, attempts))
 	outboxv1.RegisterOutboxServiceServer(server, outbox.NewService(out, db))
+	outboxv1.RegisterErasureServiceServer(server, outbox.NewErasure(attempts))
+	purger, err := purge.New(cfg.Purge, p.Log, p.Meter, attempts.Uncounted(cfg.Uncounted), out.Retention(db, cfg.Outbox))
+	if err != nil {
+		return err
+	}
 
 	dispatcher := outbox.NewDispatcher(outbox.DispatcherConfig{
 		Outbox: out, DB: db, Peers: map[string]grpc.ClientConnInterface{"ledger": ledger},
@@ -84,6 +94,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	p.Go("grpc", server.Run)
 	p.Go("outbox", dispatcher.Run)
 	p.Go("reaper", reaper.Run)
+	p.Go("purge", purger.Run)
 	p.Go("pool", pool.Run)
 	return nil
 }
@@ -101,6 +112,9 @@ func open(ctx context.Context, cfg Config, p *boot.Process) (*pg.DB, error) {
 	if err := db.CheckSchema(ctx, service, want); err != nil {
 		return nil, err
 	}
+	if err := db.CheckWalls(ctx, service); err != nil {
+		return nil, err
+	}
 	if err := db.Observe(p.Meter); err != nil {
 		return nil, err
 	}
@@ -110,15 +124,15 @@ func open(ctx context.Context, cfg Config, p *boot.Process) (*pg.DB, error) {
 
 // dial connects to a peer. The named methods are repeated by the connection itself; the others by their
 // callers, who know for how long it makes sense.
-func dial(cfg Config, p *boot.Process, target string, idempotent ...string) (*grpc.ClientConn, error) {
+func dial(cfg Config, p *boot.Process, peer, target string, idempotent ...string) (*grpc.ClientConn, error) {
 	conn, err := rpc.Dial(
-		rpc.ClientConfig{Target: target, Plaintext: cfg.RPC.Plaintext, Idempotent: idempotent},
+		cfg.RPC.Peer(peer, target, idempotent...),
 		rpc.ClientDeps{Service: service, Tracer: p.Tracer, Meter: p.Meter, Log: p.Log},
 	)
 	if err != nil {
 		return nil, err
 	}
-	p.OnStop("connection to "+target, func(context.Context) error { return conn.Close() })
+	p.OnStop("connection to "+peer, func(context.Context) error { return conn.Close() })
 	return conn, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/fenceline-dev/fenceline/pkg/obs"
 	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
+	"github.com/fenceline-dev/fenceline/pkg/purge"
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	"github.com/fenceline-dev/fenceline/services/reviewer/internal/engine/builtin"
 	"github.com/fenceline-dev/fenceline/services/reviewer/internal/worker"
@@ -25,6 +26,7 @@ type Config struct {
 	Bell   doorbell.Config  `envPrefix:"REVIEWER_"`
 	GitHub ghapp.Config     `envPrefix:"REVIEWER_GITHUB_"`
 	Outbox outbox.Settings  `envPrefix:"REVIEWER_"`
+	Purge  purge.Settings   `envPrefix:"REVIEWER_"`
 	Obs    obs.Config
 
 	Scheduler string `env:"REVIEWER_SCHEDULER_ADDR,required" doc:"host:port of the scheduler"`
@@ -41,6 +43,8 @@ type Config struct {
 	EngineBytes   int           `env:"REVIEWER_ENGINE_MAX_BYTES" envDefault:"1048576" doc:"bytes of diff that an engine looks at in one review; the rest is left out, and said so"`
 	MaxFindings   int           `env:"REVIEWER_MAX_FINDINGS" envDefault:"50" doc:"findings kept of one review, the gravest first; at most 1000"`
 	PricePerKiB   int64         `env:"REVIEWER_BUILTIN_PRICE_MICROS" envDefault:"1000" doc:"price of the built-in engine in micro-units per started KiB of diff"`
+
+	Uncounted time.Duration `env:"REVIEWER_RETENTION_ATTEMPTS" envDefault:"2160h" doc:"how long attempts are kept that were voided or cancelled, at least 1h; others, and what they found, go with their lifecycle: SCHEDULER_RETENTION_LIFECYCLE; 0: until then"`
 
 	ReapEvery  time.Duration `env:"REVIEWER_REAP_EVERY" envDefault:"30s" doc:"how often attempts of dead workers are looked for; jittered"`
 	ReapMargin time.Duration `env:"REVIEWER_REAP_MARGIN" envDefault:"15s" doc:"how long after its lease an open attempt counts as orphaned"`
@@ -66,6 +70,9 @@ func (c Config) Validate() error {
 		if n[0] < n[1] || n[0] > n[2] {
 			errs = append(errs, fmt.Errorf("REVIEWER_%s is %d: it must be between %d and %d", name, n[0], n[1], n[2]))
 		}
+	}
+	if c.Uncounted != 0 && c.Uncounted < time.Hour {
+		errs = append(errs, fmt.Errorf("REVIEWER_RETENTION_ATTEMPTS is %s: it must be 0 or at least 1h", c.Uncounted))
 	}
 	if c.Grace < 0 {
 		errs = append(errs, fmt.Errorf("REVIEWER_STOP_GRACE is %s: it can't be negative", c.Grace))

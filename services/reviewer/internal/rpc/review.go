@@ -32,10 +32,11 @@ type reader interface {
 type Reviewer struct {
 	reviewerv1.UnimplementedReviewerServiceServer
 	store reader
+	purge purger
 }
 
 // New returns the ReviewerService over its store.
-func New(store reader) *Reviewer { return &Reviewer{store: store} }
+func New(store reader, purge purger) *Reviewer { return &Reviewer{store: store, purge: purge} }
 
 // newest is above every attempt: where the first page begins.
 var newest = reviewer.AttemptCursor{CreatedAt: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), ID: reviewer.AttemptID(uuid.Max)}

@@ -21,6 +21,7 @@ func TestStatementsPrepare(t *testing.T) {
 	t.Parallel()
 	all := maps.Clone(queries)
 	maps.Copy(all, outbox.Queries(schema))
+	maps.Copy(all, retentionQueries)
 	pgtest.PrepareAll(t, pgtest.New(t, ownMigrations(t)), schema, all)
 }
 
