@@ -16,6 +16,7 @@ import (
 const (
 	SpanWebhook           = "webhook"            // ingest: one HTTP request of GitHub
 	SpanReceipt           = "receipt"            // ingest: receipt and outbox message
+	SpanCommand           = "command"            // ingest: one slash command or re-run, looked into
 	SpanOutboxDispatch    = "outbox dispatch"    // every service: one message sent
 	SpanRecordActivity    = "record activity"    // scheduler: an activity folded into its target
 	SpanRecordIntegration = "record integration" // scheduler: installation or project changed

@@ -21,6 +21,9 @@ var Errors = []rpc.Map{
 	{Err: ingest.ErrInstallationTaken, Code: codes.AlreadyExists, Reason: "INSTALLATION_BOUND"},
 	{Err: ingest.ErrInstallationDeleted, Code: codes.FailedPrecondition, Reason: "INSTALLATION_DELETED"},
 	{Err: ingest.ErrKeyConflict, Code: codes.AlreadyExists, Reason: "IDEMPOTENCY_KEY_CONFLICT"},
+	{Err: ingest.ErrNotEnrolled, Code: codes.NotFound, Reason: "PROJECT_NOT_ENROLLED"},
+	{Err: ingest.ErrPullRequestURL, Code: codes.InvalidArgument, Reason: "INVALID_PULL_REQUEST_URL"},
+	{Err: ingest.ErrAmbiguous, Code: codes.FailedPrecondition, Reason: "REPOSITORY_AMBIGUOUS"},
 	{Err: ingest.ErrNotReplayable, Code: codes.FailedPrecondition, Reason: "NOT_REPLAYABLE"},
 }
 
