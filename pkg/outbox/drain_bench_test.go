@@ -63,6 +63,14 @@ SELECT id, tenant, key, digest, destination, payload, traceparent, at, at
 // drainByHand claims and marks, a transaction each, with a low-water mark, and nothing in between.
 func (e *benchEnv) drainByHand(b *testing.B) {
 	ctx := b.Context()
+	conn, err := pgx.Connect(ctx, e.DSN("scheduler"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, "SET synchronous_commit = off"); err != nil { // as the dispatcher has it
+		b.Fatal(err)
+	}
 	low := time.Unix(0, 0)
 	ones, zeros := make([]bool, drainBatch), make([]float64, drainBatch)
 	attempts, none := make([]int32, drainBatch), make([]string, drainBatch)
@@ -71,7 +79,7 @@ func (e *benchEnv) drainByHand(b *testing.B) {
 	}
 	for {
 		claim := uuid.New()
-		rows, err := e.plain.Query(ctx, e.box.sql.claim, settle, low, drainBatch, claim, 30.0)
+		rows, err := conn.Query(ctx, e.box.sql.claim, settle, low, drainBatch, claim, 30.0)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -94,7 +102,7 @@ func (e *benchEnv) drainByHand(b *testing.B) {
 		for i := range claims {
 			claims[i] = claim
 		}
-		tag, err := e.plain.Exec(ctx, e.box.sql.mark, ids, claims, ones[:n], none[:n], zeros[:n], attempts[:n], none[:n])
+		tag, err := conn.Exec(ctx, e.box.sql.mark, ids, claims, ones[:n], none[:n], zeros[:n], attempts[:n], none[:n])
 		if err != nil || int(tag.RowsAffected()) != n {
 			b.Fatalf("marked %d of %d: %v", tag.RowsAffected(), n, err)
 		}

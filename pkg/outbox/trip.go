@@ -51,6 +51,8 @@ type trip struct {
 
 func (d *Dispatcher) send(ctx context.Context, destination string, t *trip) error {
 	var b pg.Batch
+	// A crash of the server that forgets a claim or a mark has the message sent again, as it may be anyway.
+	b.NoWait()
 	if len(t.marks) > 0 {
 		b.Queue(d.outbox.sql.mark, markArgs(t.marks)...).Query(func(rows pgx.Rows) error {
 			return t.readMarks(destination, rows)
@@ -64,7 +66,6 @@ func (d *Dispatcher) send(ctx context.Context, destination string, t *trip) erro
 		}
 		read := func(rows pgx.Rows) error { return t.readClaim(id, rows) }
 		if t.rings {
-			b.NoWait() // a ring that a crash of the server brings back is rung again
 			b.Queue(d.outbox.sql.take, destination, low, t.limit).Query(read)
 		} else {
 			b.Queue(d.outbox.sql.claim, destination, low, t.limit, pgtype.UUID{Bytes: id, Valid: true},
