@@ -112,6 +112,12 @@ func (c ServerConfig) secured(prefix string) []error {
 	return errs
 }
 
+// Peer is how the service reaches another one: secured as its own server is. The named methods may be
+// repeated.
+func (c ServerConfig) Peer(service, target string, idempotent ...string) ClientConfig {
+	return ClientConfig{Peer: service, Target: target, TLS: c.TLS, Plaintext: c.Plaintext, Idempotent: idempotent}
+}
+
 // prefix is what a service's variables begin with.
 func prefix(service string) string {
 	if service == "" {

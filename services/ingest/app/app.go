@@ -4,6 +4,7 @@ package app
 import (
 	"context"
 	"io"
+	"maps"
 
 	"google.golang.org/grpc"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	ingestv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/ingest/v1"
 	outboxv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/outbox/v1"
+	publisherv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/publisher/v1"
 	schedulerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1"
 	ingestrpc "github.com/fenceline-dev/fenceline/services/ingest/internal/rpc"
 	"github.com/fenceline-dev/fenceline/services/ingest/internal/store"
@@ -34,6 +36,9 @@ func Run(ctx context.Context, env map[string]string, stderr io.Writer) error {
 	return boot.Run(ctx, opts, func(ctx context.Context, p *boot.Process) error { return start(ctx, cfg, p) })
 }
 
+// Access is the table of who may call what of this service.
+func Access() rpc.Access { return maps.Clone(ingestrpc.Access) }
+
 func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	db, err := pg.Open(ctx, cfg.DB, service, p.Tracer)
 	if err != nil {
@@ -47,12 +52,15 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	if err := db.CheckSchema(ctx, service, want); err != nil {
 		return err
 	}
+	if err := db.CheckWalls(ctx, service); err != nil {
+		return err
+	}
 	if err := db.Observe(p.Meter); err != nil {
 		return err
 	}
 	p.Ready("database", db.Ping)
 
-	scheduler, err := rpc.Dial(rpc.ClientConfig{Target: cfg.Scheduler, Plaintext: cfg.RPC.Plaintext},
+	scheduler, err := rpc.Dial(cfg.RPC.Peer("scheduler", cfg.Scheduler),
 		rpc.ClientDeps{Service: service, Tracer: p.Tracer, Meter: p.Meter, Log: p.Log})
 	if err != nil {
 		return err
@@ -72,7 +80,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 		return err
 	}
 	server, err := rpc.NewServer(cfg.RPC, rpc.ServerDeps{
-		Service: service, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter, Errors: ingestrpc.Errors,
+		Service: service, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter, Errors: ingestrpc.Errors, Access: ingestrpc.Access,
 	})
 	if err != nil {
 		return err
@@ -80,12 +88,17 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	ingestv1.RegisterDeliveryServiceServer(server, ingestrpc.NewDeliveries(receipts))
 	ingestv1.RegisterIntegrationServiceServer(server, ingestrpc.NewIntegrations(receipts, receipts))
 	outboxv1.RegisterOutboxServiceServer(server, outbox.NewService(box, db))
+	publisher, err := serveRequests(cfg, p, server, receipts, scheduler)
+	if err != nil {
+		return err
+	}
 
 	dispatcher := outbox.NewDispatcher(outbox.DispatcherConfig{
-		Outbox: box, DB: db, Peers: map[string]grpc.ClientConnInterface{"scheduler": scheduler},
+		Outbox: box, DB: db, Peers: map[string]grpc.ClientConnInterface{"scheduler": scheduler, "publisher": publisher},
 		Destinations: []string{
 			schedulerv1.SchedulerService_RecordActivity_FullMethodName,
 			schedulerv1.SchedulerService_RecordIntegration_FullMethodName,
+			publisherv1.PublisherService_PublishReply_FullMethodName,
 		},
 		Settings: cfg.Outbox, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter,
 	})

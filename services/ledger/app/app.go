@@ -4,6 +4,7 @@ package app
 import (
 	"context"
 	"io"
+	"maps"
 
 	"github.com/fenceline-dev/fenceline/migrations"
 	"github.com/fenceline-dev/fenceline/pkg/boot"
@@ -33,6 +34,9 @@ func Run(ctx context.Context, env map[string]string, stderr io.Writer) error {
 	return boot.Run(ctx, opts, func(ctx context.Context, p *boot.Process) error { return start(ctx, cfg, p) })
 }
 
+// Access is the table of who may call what of this service.
+func Access() rpc.Access { return maps.Clone(ledgerrpc.Access) }
+
 func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	db, err := pg.Open(ctx, cfg.DB, service, p.Tracer)
 	if err != nil {
@@ -46,6 +50,9 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	if err := db.CheckSchema(ctx, service, want); err != nil {
 		return err
 	}
+	if err := db.CheckWalls(ctx, service); err != nil {
+		return err
+	}
 	if err := db.Observe(p.Meter); err != nil {
 		return err
 	}
@@ -53,7 +60,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 
 	accounts := store.New(db, ledger.Micros(cfg.OpeningGrant))
 	server, err := rpc.NewServer(cfg.RPC, rpc.ServerDeps{
-		Service: service, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter, Errors: ledgerrpc.Errors,
+		Service: service, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter, Errors: ledgerrpc.Errors, Access: ledgerrpc.Access,
 	})
 	if err != nil {
 		return err

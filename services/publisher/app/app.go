@@ -4,6 +4,7 @@ package app
 import (
 	"context"
 	"io"
+	"maps"
 
 	"google.golang.org/grpc"
 
@@ -39,16 +40,19 @@ func Run(ctx context.Context, env map[string]string, stderr io.Writer) error {
 	return boot.Run(ctx, opts, func(ctx context.Context, p *boot.Process) error { return start(ctx, cfg, p) })
 }
 
+// Access is the table of who may call what of this service.
+func Access() rpc.Access { return maps.Clone(publisherrpc.Access) }
+
 func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	db, err := open(ctx, cfg, p)
 	if err != nil {
 		return err
 	}
-	scheduler, err := dial(cfg, p, cfg.SchedulerAddr, schedulerv1.SchedulerService_CheckCurrent_FullMethodName)
+	scheduler, err := dial(cfg, p, "scheduler", cfg.SchedulerAddr, schedulerv1.SchedulerService_CheckCurrent_FullMethodName)
 	if err != nil {
 		return err
 	}
-	reviewer, err := dial(cfg, p, cfg.ReviewerAddr, reviewerv1.ReviewerService_ListFindings_FullMethodName)
+	reviewer, err := dial(cfg, p, "reviewer", cfg.ReviewerAddr, reviewerv1.ReviewerService_ListFindings_FullMethodName)
 	if err != nil {
 		return err
 	}
@@ -59,7 +63,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 		return err
 	}
 	server, err := rpc.NewServer(cfg.RPC, rpc.ServerDeps{
-		Service: service, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter, Errors: publisherrpc.Errors,
+		Service: service, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter, Errors: publisherrpc.Errors, Access: publisherrpc.Access,
 	})
 	if err != nil {
 		return err
@@ -91,6 +95,9 @@ func open(ctx context.Context, cfg Config, p *boot.Process) (*pg.DB, error) {
 	if err := db.CheckSchema(ctx, service, want); err != nil {
 		return nil, err
 	}
+	if err := db.CheckWalls(ctx, service); err != nil {
+		return nil, err
+	}
 	if err := db.Observe(p.Meter); err != nil {
 		return nil, err
 	}
@@ -99,15 +106,15 @@ func open(ctx context.Context, cfg Config, p *boot.Process) (*pg.DB, error) {
 }
 
 // dial connects to a peer, whose named methods are reads and so safe to repeat.
-func dial(cfg Config, p *boot.Process, target string, reads ...string) (*grpc.ClientConn, error) {
+func dial(cfg Config, p *boot.Process, peer, target string, reads ...string) (*grpc.ClientConn, error) {
 	conn, err := rpc.Dial(
-		rpc.ClientConfig{Target: target, Plaintext: cfg.RPC.Plaintext, Idempotent: reads},
+		cfg.RPC.Peer(peer, target, reads...),
 		rpc.ClientDeps{Service: service, Tracer: p.Tracer, Meter: p.Meter, Log: p.Log},
 	)
 	if err != nil {
 		return nil, err
 	}
-	p.OnStop("connection to "+target, func(context.Context) error { return conn.Close() })
+	p.OnStop("connection to "+peer, func(context.Context) error { return conn.Close() })
 	return conn, nil
 }
 

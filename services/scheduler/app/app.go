@@ -4,6 +4,7 @@ package app
 import (
 	"context"
 	"io"
+	"maps"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -38,6 +39,9 @@ func Run(ctx context.Context, env map[string]string, stderr io.Writer) error {
 	return boot.Run(ctx, opts, func(ctx context.Context, p *boot.Process) error { return start(ctx, cfg, p) })
 }
 
+// Access is the table of who may call what of this service.
+func Access() rpc.Access { return maps.Clone(schedulerrpc.Access) }
+
 func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	db, err := pg.Open(ctx, cfg.DB, service, p.Tracer)
 	if err != nil {
@@ -51,6 +55,9 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	if err := db.CheckSchema(ctx, service, want); err != nil {
 		return err
 	}
+	if err := db.CheckWalls(ctx, service); err != nil {
+		return err
+	}
 	if err := db.Observe(p.Meter); err != nil {
 		return err
 	}
@@ -58,7 +65,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 
 	peers := map[string]grpc.ClientConnInterface{}
 	for name, addr := range map[string]string{"ledger": cfg.Ledger, "publisher": cfg.Publisher} {
-		conn, err := rpc.Dial(rpc.ClientConfig{Target: addr, Plaintext: cfg.RPC.Plaintext},
+		conn, err := rpc.Dial(cfg.RPC.Peer(name, addr),
 			rpc.ClientDeps{Service: service, Tracer: p.Tracer, Meter: p.Meter, Log: p.Log})
 		if err != nil {
 			return err
@@ -76,7 +83,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 		return err
 	}
 	server, err := rpc.NewServer(cfg.RPC, rpc.ServerDeps{
-		Service: service, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter, Errors: schedulerrpc.Errors,
+		Service: service, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter, Errors: schedulerrpc.Errors, Access: schedulerrpc.Access,
 	})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 func required() map[string]string {
 	return map[string]string{
 		"SCHEDULER_DSN": "postgres://x", "SCHEDULER_LEDGER_ADDR": "127.0.0.1:1", "SCHEDULER_PUBLISHER_ADDR": "127.0.0.1:1",
+		"SCHEDULER_PLAINTEXT": "true",
 	}
 }
 
