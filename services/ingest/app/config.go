@@ -28,6 +28,8 @@ type Config struct {
 	GitHub ghapp.Config     `envPrefix:"INGEST_GITHUB_"`
 	Obs    obs.Config
 
+	Commands CommandConfig `envPrefix:"INGEST_"`
+
 	Scheduler string `env:"INGEST_SCHEDULER_ADDR,required" doc:"host:port of the scheduler"`
 
 	WebhookListen  string        `env:"INGEST_WEBHOOK_LISTEN" envDefault:"127.0.0.1:8080" doc:"host:port of the webhook endpoint, /webhook; plain HTTP, so loopback behind a proxy that ends TLS"`
@@ -66,7 +68,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("INGEST_ENROLLMENT is %q: it must be auto or explicit", c.Enroll))
 	}
 	_, unknown := accounts(c.Accounts)
-	errs = append(errs, checkHosts(c.hosts()), unknown)
+	errs = append(errs, checkHosts(c.hosts()), unknown, c.Commands.validate())
 	return errors.Join(errs...)
 }
 
@@ -103,6 +105,7 @@ func (c Config) policy() ingest.Policy {
 	bound, _ := accounts(c.Accounts) // checked by Validate
 	return ingest.Policy{
 		Accounts: bound, ExplicitEnroll: c.Enroll == "explicit", Hook: "integration/" + strconv.FormatInt(c.GitHub.AppID, 10),
+		App: c.GitHub.AppID, Host: c.hosts()[0], ShortCommands: c.Commands.Short,
 	}
 }
 

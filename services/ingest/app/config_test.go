@@ -21,7 +21,7 @@ import (
 // enough is what has no default.
 func enough() map[string]string {
 	return map[string]string{
-		"INGEST_DSN": "postgres://fl_ingest@127.0.0.1/fenceline", "INGEST_SCHEDULER_ADDR": "127.0.0.1:1",
+		"INGEST_DSN": "postgres://fl_ingest@127.0.0.1/fenceline", "INGEST_SCHEDULER_ADDR": "127.0.0.1:1", "INGEST_PUBLISHER_ADDR": "127.0.0.1:1",
 		"INGEST_WEBHOOK_SECRET": "correct horse battery", "INGEST_GITHUB_APP_ID": "424242", "INGEST_PLAINTEXT": "true",
 		"INGEST_GITHUB_PRIVATE_KEY": appKey(), "INGEST_GITHUB_BASE_URL": "http://127.0.0.1:1/",
 	}
@@ -44,7 +44,7 @@ func TestDefaults(t *testing.T) {
 	if cfg.MaxBody != 26_214_400 || cfg.HeldBodies != 64<<20 || len(cfg.secrets()) != 1 {
 		t.Errorf("%+v", cfg)
 	}
-	want := ingest.Policy{Hook: "integration/424242", Accounts: map[int64]bool{}}
+	want := ingest.Policy{Hook: "integration/424242", Accounts: map[int64]bool{}, App: 424242, Host: "github.com"}
 	if diff := cmp.Diff(want, cfg.policy()); diff != "" {
 		t.Errorf("policy (-want +got):\n%s", diff)
 	}

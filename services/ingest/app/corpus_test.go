@@ -96,7 +96,7 @@ func TestCorpus(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := d.Admin(t).Exec(t.Context(), "TRUNCATE ingest.accounts, ingest.installations, ingest.projects, ingest.deliveries, ingest.replays, ingest.outbox"); err != nil {
+			if _, err := d.Admin(t).Exec(t.Context(), "TRUNCATE ingest.accounts, ingest.installations, ingest.projects, ingest.deliveries, ingest.replays, ingest.requests, ingest.commands, ingest.outbox"); err != nil {
 				t.Fatal(err)
 			}
 			post(t, c, f, body, db, d)
@@ -106,7 +106,7 @@ func TestCorpus(t *testing.T) {
 
 func post(t *testing.T, c corpus, f fixture, body []byte, db *pg.DB, d *pgtest.DB) {
 	t.Helper()
-	cfg := Config{GitHub: ghapp.Config{AppID: c.AppID}, Hosts: []string{"github.com", "ghe.example.test"}, Accounts: []string{"*"}, Enroll: "auto"}
+	cfg := Config{GitHub: ghapp.Config{AppID: c.AppID}, Hosts: []string{"github.com", "ghe.example.test"}, Accounts: []string{"*"}, Enroll: "auto", Commands: CommandConfig{Short: true}}
 	handler, err := webhook.NewHandler(webhook.Config{
 		Secrets: []config.Secret{c.Secret}, Hosts: cfg.hosts(), MaxBody: 26_214_400,
 	}, store.New(db, outbox.New(service), cfg.policy()), slog.New(slog.DiscardHandler), noop.NewTracerProvider().Tracer(""))
@@ -153,7 +153,8 @@ type answer struct {
 }
 
 // actedOn are the events whose decision the index names; every other one is ignored, on record.
-var actedOn = map[string]bool{"pull_request": true, "ping": true, "installation": true, "installation_repositories": true}
+var actedOn = map[string]bool{"pull_request": true, "ping": true, "installation": true, "installation_repositories": true,
+	"issue_comment": true, "check_run": true, "check_suite": true}
 
 func checkDecision(t *testing.T, f fixture, got answer) {
 	t.Helper()
@@ -171,7 +172,7 @@ func checkDecision(t *testing.T, f fixture, got answer) {
 
 func checkReceipt(t *testing.T, f fixture, d *pgtest.DB, got answer) {
 	t.Helper()
-	const kept = `
+	const row = `
 SELECT json_build_object('host', host, 'delivery', delivery_id, 'event', event, 'decision', decision, 'reason', reason, 'digest', encode(digest, 'hex'),
        'installation_id', installation_id, 'repository_id', repository_id, 'repository', repository, 'pr_number', number,
        'head_sha', head_sha, 'base_ref', base_ref, 'before', before_sha, 'duplicates', duplicates)::text FROM ingest.deliveries`
@@ -187,7 +188,7 @@ SELECT json_build_object('host', host, 'delivery', delivery_id, 'event', event, 
 		Duplicates                                      int
 	}
 	var r receipt
-	if err := json.Unmarshal([]byte(pgtest.Query[string](t, d, kept)), &r); err != nil {
+	if err := json.Unmarshal([]byte(pgtest.Query[string](t, d, row)), &r); err != nil {
 		t.Fatal(err)
 	}
 	want := receipt{
@@ -198,12 +199,23 @@ SELECT json_build_object('host', host, 'delivery', delivery_id, 'event', event, 
 	if f.Event == "pull_request" {
 		want.Number, want.HeadSHA, want.BaseRef, want.Before = or(f.Keys.Number), or(f.Keys.HeadSHA), or(f.Keys.BaseRef), or(f.Keys.Before)
 	}
+	if f.Event == "issue_comment" {
+		want.Number = or(f.Keys.Number)
+	}
 	if r != want {
 		t.Errorf("the receipt is\n%+v, want\n%+v", r, want)
 	}
-	activities := pgtest.Query[int64](t, d, "SELECT count(*) FROM ingest.outbox WHERE destination LIKE '%/RecordActivity'")
-	if acts := got.Decision == string(ingest.TriggerReview) || got.Decision == string(ingest.UpdateTarget); (activities == 1) != acts || activities > 1 {
-		t.Errorf("%s enqueued %d activities", got.Decision, activities)
+	// What people ask for waits in a row; what happened is told to the scheduler.
+	told := pgtest.Query[int64](t, d, "SELECT count(*) FROM ingest.outbox WHERE destination LIKE '%/RecordActivity'")
+	kept := pgtest.Query[int64](t, d, "SELECT count(*) FROM ingest.commands")
+	var wantTold, wantKept int64
+	if got.Decision == string(ingest.TriggerReview) || got.Decision == string(ingest.UpdateTarget) {
+		if wantTold = 1; f.Event != "pull_request" {
+			wantTold, wantKept = 0, 1
+		}
+	}
+	if told != wantTold || kept != wantKept {
+		t.Errorf("%s: %d activities and %d commands, want %d and %d", got.Decision, told, kept, wantTold, wantKept)
 	}
 }
 
