@@ -14,6 +14,7 @@ import (
 	"github.com/fenceline-dev/fenceline/pkg/migrate"
 	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
+	"github.com/fenceline-dev/fenceline/pkg/purge"
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	outboxv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/outbox/v1"
 	publisherv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/publisher/v1"
@@ -68,9 +69,14 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	if err != nil {
 		return err
 	}
-	publisherv1.RegisterPublisherServiceServer(server, publisherrpc.NewPublisher(intents))
+	publisherv1.RegisterPublisherServiceServer(server, publisherrpc.NewPublisher(intents, intents))
 	publisherv1.RegisterIntentServiceServer(server, publisherrpc.NewIntents(intents))
 	outboxv1.RegisterOutboxServiceServer(server, outbox.NewService(out, db))
+	outboxv1.RegisterErasureServiceServer(server, outbox.NewErasure(intents))
+	purger, err := purge.New(cfg.Purge, p.Log, p.Meter, intents.Outdated(cfg.Outdated), out.Retention(db, cfg.Outbox))
+	if err != nil {
+		return err
+	}
 
 	dispatcher := outbox.NewDispatcher(outbox.DispatcherConfig{
 		Outbox: out, DB: db, Peers: map[string]grpc.ClientConnInterface{"scheduler": scheduler},
@@ -79,6 +85,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	p.Go("grpc", server.Run)
 	p.Go("outbox", dispatcher.Run)
 	p.Go("sender", sender.Run)
+	p.Go("purge", purger.Run)
 	return nil
 }
 

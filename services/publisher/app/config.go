@@ -11,6 +11,7 @@ import (
 	"github.com/fenceline-dev/fenceline/pkg/obs"
 	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
+	"github.com/fenceline-dev/fenceline/pkg/purge"
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	"github.com/fenceline-dev/fenceline/services/publisher/internal/publisher"
 )
@@ -25,6 +26,7 @@ type Config struct {
 	Debug  boot.DebugConfig `envPrefix:"PUBLISHER_"`
 	GitHub ghapp.Config     `envPrefix:"PUBLISHER_GITHUB_"`
 	Outbox outbox.Settings  `envPrefix:"PUBLISHER_"`
+	Purge  purge.Settings   `envPrefix:"PUBLISHER_"`
 	Obs    obs.Config
 
 	SchedulerAddr string `env:"PUBLISHER_SCHEDULER_ADDR,required" doc:"host:port of the scheduler"`
@@ -39,6 +41,7 @@ type Config struct {
 	HoldMax      time.Duration `env:"PUBLISHER_HOLD_MAX" envDefault:"30s" doc:"longest pause before the scheduler is asked again whether an epoch is current"`
 	RetryMax     time.Duration `env:"PUBLISHER_RETRY_MAX" envDefault:"5m" doc:"longest pause between tries while GitHub or a service does not answer"`
 	Poll         time.Duration `env:"PUBLISHER_POLL" envDefault:"5s" doc:"how often due intents are looked for without a wakeup"`
+	Outdated     time.Duration `env:"PUBLISHER_RETENTION_EPOCHS" envDefault:"2160h" doc:"how long what a page said is kept once it says something else, at least 1h; what it says last goes with its lifecycle: SCHEDULER_RETENTION_LIFECYCLE; 0: all until then"`
 	Senders      int           `env:"PUBLISHER_SENDERS" envDefault:"4" doc:"installations that one replica sends for at a time"`
 }
 
@@ -48,7 +51,7 @@ func Load(env map[string]string) (Config, error) { return config.Load[Config](en
 // Validate reports every value out of its bounds, by its variable's name.
 func (c Config) Validate() error {
 	errs := parts(map[string]error{
-		"PUBLISHER_": errors.Join(c.DB.Validate(), c.RPC.Validate(), c.Outbox.Validate()), "PUBLISHER_GITHUB_": c.GitHub.Validate(),
+		"PUBLISHER_": errors.Join(c.DB.Validate(), c.RPC.Validate(), c.Outbox.Validate(), c.Purge.Validate()), "PUBLISHER_GITHUB_": c.GitHub.Validate(),
 	})
 	if len(c.MarkerKey.Reveal()) < minKey {
 		errs = append(errs, fmt.Errorf("PUBLISHER_MARKER_KEY is shorter than %d bytes", minKey))
@@ -63,6 +66,9 @@ func (c Config) Validate() error {
 		if d <= 0 {
 			errs = append(errs, fmt.Errorf("PUBLISHER_%s is %s: it must be above zero", name, d))
 		}
+	}
+	if c.Outdated != 0 && c.Outdated < time.Hour {
+		errs = append(errs, fmt.Errorf("PUBLISHER_RETENTION_EPOCHS is %s: it must be 0 or at least 1h", c.Outdated))
 	}
 	if c.WriteSpacing < 0 {
 		errs = append(errs, fmt.Errorf("PUBLISHER_WRITE_SPACING is %s: it can't be negative", c.WriteSpacing))

@@ -20,10 +20,13 @@ type recorder interface {
 type Publisher struct {
 	publisherv1.UnimplementedPublisherServiceServer
 	store recorder
+	purge purger
 }
 
 // NewPublisher returns the PublisherService over its store.
-func NewPublisher(store recorder) *Publisher { return &Publisher{store: store} }
+func NewPublisher(store recorder, purge purger) *Publisher {
+	return &Publisher{store: store, purge: purge}
+}
 
 var kinds = map[publisherv1.EpochKind]publisher.Kind{
 	publisherv1.EpochKind_EPOCH_KIND_RESULT:      publisher.KindResult,

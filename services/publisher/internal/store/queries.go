@@ -210,6 +210,9 @@ func Queries() map[string]string {
 		"endEpochs": endEpochs, "keepSender": keepSender, "releaseSender": releaseSender,
 		"listIntents": listIntents, "getIntent": getIntent, "lockIntent": lockIntent,
 		"hurryIntent": hurryIntent, "queueDepth": queueDepth,
+		"lifecycleBusy": lifecycleBusy, "tenantBusy": tenantBusy, "deleteLifecycle": deleteLifecycle,
+		"deleteCheckSurfaces": deleteCheckSurfaces, "deleteTenant": deleteTenant, "eraseSurfaces": eraseSurfaces,
+		"eraseSenders": eraseSenders, "purgeOutdated": purgeOutdated,
 	}
 	for name, sql := range outbox.Queries(schema) {
 		all["outbox."+name] = sql
