@@ -29,6 +29,26 @@ func TestClaimsAreFairBetweenTenants(t *testing.T) {
 	}
 }
 
+// TestManyTargetsOfOneTenantAtOnce claims a whole backlog in one call.
+func TestManyTargetsOfOneTenantAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for n := range 40 {
+		a := push(fmt.Sprint("a", n), "aaa", 1)
+		a.PullRequest = pull(int64(n + 1))
+		b.record(t, tenantA, a)
+	}
+	b.record(t, tenantB, push("b", "bbb", 1))
+	got := 0
+	for deadline := time.Now().Add(5 * time.Second); got < 41; { // until the last quiet window has passed
+		claimed, _, err := b.ClaimTargets(t.Context(), "worker", 50)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("claimed %d of 41, %v", got, err)
+		}
+		got += len(claimed)
+	}
+}
+
 // TestPausedTargetsAreNotClaimed checks every scope, and that the end of a pause rings.
 func TestPausedTargetsAreNotClaimed(t *testing.T) {
 	t.Parallel()

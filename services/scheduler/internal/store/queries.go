@@ -76,9 +76,10 @@ SELECT @tenant, @target, d.kind, d.reason, d.detail, d.generation, d.lifecycle, 
               @epochs::bigint[], @runs::uuid[], @claims::uuid[], @activities::text[], @requests::text[])
     AS d (kind, reason, detail, generation, lifecycle, epoch, run_id, claim_id, activity_id, request_id)`
 
+	// The clock differs from row to row: a tenant of several is made one before it is asked.
 	takeTurns = `
 INSERT INTO scheduler.turns AS u (tenant, claimed_at)
-SELECT DISTINCT tenant, clock_timestamp() FROM unnest(@tenants::uuid[]) AS s (tenant)
+SELECT s.tenant, clock_timestamp() FROM unnest(@tenants::uuid[]) AS s (tenant) GROUP BY s.tenant
 ON CONFLICT (tenant) DO UPDATE SET claimed_at = EXCLUDED.claimed_at`
 
 	targetPauses = `
