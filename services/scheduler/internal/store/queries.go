@@ -79,7 +79,7 @@ SELECT @tenant, @target, d.kind, d.reason, d.detail, d.generation, d.lifecycle, 
 	// The clock differs from row to row: a tenant of several is made one before it is asked.
 	takeTurns = `
 INSERT INTO scheduler.turns AS u (tenant, claimed_at)
-SELECT s.tenant, clock_timestamp() FROM unnest(@tenants::uuid[]) AS s (tenant) GROUP BY s.tenant
+SELECT s.tenant, clock_timestamp() FROM unnest(@tenants::uuid[]) AS s (tenant) GROUP BY s.tenant ORDER BY s.tenant
 ON CONFLICT (tenant) DO UPDATE SET claimed_at = EXCLUDED.claimed_at`
 
 	targetPauses = `
