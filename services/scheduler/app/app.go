@@ -89,7 +89,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 		return err
 	}
 	schedulerv1.RegisterSchedulerServiceServer(server, schedulerrpc.NewScheduler(targets, targets, targets, p.Log, fenced))
-	schedulerv1.RegisterTargetServiceServer(server, schedulerrpc.NewTargets(targets, targets, targets))
+	schedulerv1.RegisterTargetServiceServer(server, schedulerrpc.NewTargets(targets, targets, targets, targets))
 	outboxv1.RegisterOutboxServiceServer(server, outbox.NewService(box, db))
 
 	dispatcher := outbox.NewDispatcher(outbox.DispatcherConfig{

@@ -24,6 +24,10 @@ type history interface {
 	Decisions(ctx context.Context, tenant scheduler.TenantID, target scheduler.TargetID, before int64, limit int) ([]scheduler.DecisionRow, error)
 }
 
+type requestHistory interface {
+	RequestDecisions(ctx context.Context, tenant scheduler.TenantID, request scheduler.RequestID, target scheduler.TargetID, before int64, limit int) ([]scheduler.DecisionRow, error)
+}
+
 type operator interface {
 	Explain(ctx context.Context, tenant scheduler.TenantID, target scheduler.TargetID) ([]scheduler.DecisionRow, error)
 	SetPause(ctx context.Context, tenant *scheduler.TenantID, p scheduler.Pause) error
@@ -35,12 +39,13 @@ type Targets struct {
 	schedulerv1.UnimplementedTargetServiceServer
 	targets targets
 	history history
+	asked   requestHistory
 	operate operator
 }
 
 // NewTargets returns the TargetService over its store.
-func NewTargets(targets targets, history history, operate operator) *Targets {
-	return &Targets{targets: targets, history: history, operate: operate}
+func NewTargets(targets targets, history history, asked requestHistory, operate operator) *Targets {
+	return &Targets{targets: targets, history: history, asked: asked, operate: operate}
 }
 
 // LookupTarget finds targets by what a person has.
@@ -180,7 +185,7 @@ func (s *Targets) GetRun(ctx context.Context, req *schedulerv1.GetRunRequest) (*
 	return &schedulerv1.GetRunResponse{Run: runOut(req.GetTenant(), r)}, nil
 }
 
-// ListDecisions lists a target's decisions, newest first.
+// ListDecisions lists a target's or a request's decisions, newest first.
 func (s *Targets) ListDecisions(ctx context.Context, req *schedulerv1.ListDecisionsRequest) (*schedulerv1.ListDecisionsResponse, error) {
 	before, ok, err := rpc.PageCursor[int64](req, req.GetPageToken())
 	if err != nil {
@@ -190,7 +195,13 @@ func (s *Targets) ListDecisions(ctx context.Context, req *schedulerv1.ListDecisi
 		before = math.MaxInt64
 	}
 	size := rpc.PageSize(req.GetPageSize())
-	found, err := s.history.Decisions(ctx, id[scheduler.TenantID](req.GetTenant()), id[scheduler.TargetID](req.GetTargetId()), before, size)
+	var found []scheduler.DecisionRow
+	tenant, target := id[scheduler.TenantID](req.GetTenant()), id[scheduler.TargetID](req.GetTargetId())
+	if request := req.GetRequestId(); request != "" {
+		found, err = s.asked.RequestDecisions(ctx, tenant, scheduler.RequestID(request), target, before, size)
+	} else {
+		found, err = s.history.Decisions(ctx, tenant, target, before, size)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -153,9 +153,23 @@ func (s *Store) run(ctx context.Context, tenant scheduler.TenantID, id scheduler
 
 // Decisions lists a target's decisions before the given sequence, newest first.
 func (s *Store) Decisions(ctx context.Context, tenant scheduler.TenantID, target scheduler.TargetID, before int64, limit int) ([]scheduler.DecisionRow, error) {
+	return s.decisions(ctx, tenant, listDecisions, pgx.NamedArgs{"tenant": tenant, "target": target, "before": before, "limit": limit})
+}
+
+// RequestDecisions lists the decisions that name a request, before the given sequence, newest first. A zero
+// target means: whichever it is.
+func (s *Store) RequestDecisions(ctx context.Context, tenant scheduler.TenantID, request scheduler.RequestID, target scheduler.TargetID, before int64, limit int) ([]scheduler.DecisionRow, error) {
+	named := pgx.NamedArgs{"tenant": tenant, "request": request, "target": nil, "before": before, "limit": limit}
+	if target != (scheduler.TargetID{}) {
+		named["target"] = target
+	}
+	return s.decisions(ctx, tenant, listRequestDecisions, named)
+}
+
+func (s *Store) decisions(ctx context.Context, tenant scheduler.TenantID, sql string, named pgx.NamedArgs) ([]scheduler.DecisionRow, error) {
 	var found []scheduler.DecisionRow
 	err := s.tenant(ctx, tenant, func(tx *pg.Tx) error {
-		rows, err := tx.Query(ctx, listDecisions, pgx.NamedArgs{"tenant": tenant, "target": target, "before": before, "limit": limit})
+		rows, err := tx.Query(ctx, sql, named)
 		if err != nil {
 			return err
 		}

@@ -78,11 +78,21 @@ SELECT d.sequence, d.target_id, d.kind, d.reason, d.detail, d.generation, d.life
  ORDER BY d.sequence DESC
  LIMIT @limit`
 
+// As listDecisions, by the index of decisions that name a request.
+const listRequestDecisions = `
+SELECT d.sequence, d.target_id, d.kind, d.reason, d.detail, d.generation, d.lifecycle, d.epoch, d.run_id, d.claim_id,
+       d.activity_id, d.request_id, d.trace, d.at
+  FROM scheduler.decisions AS d
+ WHERE d.tenant = @tenant AND d.request_id = @request AND d.request_id <> ''
+   AND (@target::uuid IS NULL OR d.target_id = @target) AND d.sequence < @before
+ ORDER BY d.sequence DESC
+ LIMIT @limit`
+
 const readClock = `SELECT clock_timestamp()`
 
 // readQueries are prepared by the same test as queries.
 var readQueries = map[string]string{
 	"getTarget": getTarget, "listTargets": listTargets, "lookupURL": lookupURL, "lookupSHA": lookupSHA,
 	"lookupTrace": lookupTrace, "lookupID": lookupID, "listRuns": listRuns, "getRun": getRun,
-	"listDecisions": listDecisions, "readClock": readClock,
+	"listDecisions": listDecisions, "listRequestDecisions": listRequestDecisions, "readClock": readClock,
 }

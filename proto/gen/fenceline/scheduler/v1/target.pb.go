@@ -1325,9 +1325,10 @@ func (x *GetRunResponse) GetRun() *Run {
 }
 
 type ListDecisionsRequest struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Tenant   string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	TargetId string                 `protobuf:"bytes,2,opt,name=target_id,json=targetId,proto3" json:"target_id,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// May be empty where a request is named.
+	TargetId string `protobuf:"bytes,2,opt,name=target_id,json=targetId,proto3" json:"target_id,omitempty"`
 	// Only those that name this manual request, empty: all.
 	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	PageSize      int32  `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
@@ -1734,16 +1735,17 @@ const file_fenceline_scheduler_v1_target_proto_rawDesc = "" +
 	"newer_than\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\tnewerThan\x12;\n" +
 	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationB\f\xbaH\t\xaa\x01\x06\"\x02\b\x1e2\x00R\x04wait\"?\n" +
 	"\x0eGetRunResponse\x12-\n" +
-	"\x03run\x18\x01 \x01(\v2\x1b.fenceline.scheduler.v1.RunR\x03run\"\xda\x01\n" +
+	"\x03run\x18\x01 \x01(\v2\x1b.fenceline.scheduler.v1.RunR\x03run\"\xd0\x02\n" +
 	"\x14ListDecisionsRequest\x12 \n" +
-	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
-	"\ttarget_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\btargetId\x12'\n" +
+	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12(\n" +
+	"\ttarget_id\x18\x02 \x01(\tB\v\xbaH\b\xd8\x01\x01r\x03\xb0\x01\x01R\btargetId\x12'\n" +
 	"\n" +
 	"request_id\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\trequestId\x12'\n" +
 	"\tpage_size\x18\x03 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\tpageToken\"\x7f\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\tpageToken:q\xbaHn\x1al\n" +
+	"\x14list_decisions.which\x12%target_id or request_id must be given\x1a-this.target_id != '' || this.request_id != ''\"\x7f\n" +
 	"\x15ListDecisionsResponse\x12>\n" +
 	"\tdecisions\x18\x01 \x03(\v2 .fenceline.scheduler.v1.DecisionR\tdecisions\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8d\x03\n" +
