@@ -75,7 +75,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	if err != nil {
 		return err
 	}
-	webhooks, err := webhook.NewServer(cfg.WebhookListen, handler, p.Log)
+	webhooks, err := cfg.Webhook.listen(handler, p)
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,6 @@ package app
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"strconv"
 	"strings"
 
@@ -28,11 +26,11 @@ type Config struct {
 	GitHub ghapp.Config     `envPrefix:"INGEST_GITHUB_"`
 	Obs    obs.Config
 
-	Commands CommandConfig `envPrefix:"INGEST_"`
+	Commands CommandConfig  `envPrefix:"INGEST_"`
+	Webhook  ListenerConfig `envPrefix:"INGEST_"`
 
 	Scheduler string `env:"INGEST_SCHEDULER_ADDR,required" doc:"host:port of the scheduler"`
 
-	WebhookListen  string        `env:"INGEST_WEBHOOK_LISTEN" envDefault:"127.0.0.1:8080" doc:"host:port of the webhook endpoint, /webhook; plain HTTP, so loopback behind a proxy that ends TLS"`
 	Secret         config.Secret `env:"INGEST_WEBHOOK_SECRET,required" doc:"the App's webhook secret, at least 8 characters"`
 	PreviousSecret config.Secret `env:"INGEST_WEBHOOK_SECRET_PREVIOUS" doc:"the secret before it, accepted while a rotation lasts"`
 	MaxBody        int64         `env:"INGEST_WEBHOOK_MAX_BODY" envDefault:"26214400" doc:"largest body that is read, in bytes; GitHub's own cap is 26214400"`
@@ -55,9 +53,6 @@ func (c Config) Validate() error {
 	if err := webhook.CheckSecrets([]config.Secret{c.PreviousSecret}); err != nil && !c.PreviousSecret.Empty() {
 		errs = append(errs, fmt.Errorf("INGEST_WEBHOOK_SECRET_PREVIOUS: %w", err))
 	}
-	if err := loopback(c.WebhookListen); err != nil {
-		errs = append(errs, fmt.Errorf("INGEST_WEBHOOK_LISTEN: %w", err))
-	}
 	if c.MaxBody < 1<<10 || c.MaxBody > 26_214_400 {
 		errs = append(errs, fmt.Errorf("INGEST_WEBHOOK_MAX_BODY is %d: it must be from 1024 to 26214400", c.MaxBody))
 	}
@@ -68,7 +63,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("INGEST_ENROLLMENT is %q: it must be auto or explicit", c.Enroll))
 	}
 	_, unknown := accounts(c.Accounts)
-	errs = append(errs, checkHosts(c.hosts()), unknown, c.Commands.validate())
+	errs = append(errs, checkHosts(c.hosts()), unknown, c.Commands.validate(), c.Webhook.validate())
 	return errors.Join(errs...)
 }
 
@@ -128,16 +123,4 @@ func accounts(list []string) (map[int64]bool, error) {
 		return nil, errors.Join(errs...)
 	}
 	return bound, errors.Join(errs...)
-}
-
-// loopback refuses to take deliveries in plain HTTP from anywhere but this machine.
-func loopback(listen string) error {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return err
-	}
-	if addr, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !addr.IsLoopback()) {
-		return fmt.Errorf("%s is not loopback: plain HTTP is served there only, behind a proxy that ends TLS", listen)
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,7 +40,7 @@ func NewServer(listen string, h http.Handler, log *slog.Logger) (*Server, error)
 	mux.Handle(Path, h)
 	return &Server{lis: lis, log: log, http: &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10, Protocols: onlyHTTP1(),
 		// What net/http has to say is of clients that broke off: nothing an operator acts on.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}, nil
@@ -47,6 +48,13 @@ func NewServer(listen string, h http.Handler, log *slog.Logger) (*Server, error)
 
 // Addr is host:port as bound.
 func (s *Server) Addr() string { return s.lis.Addr().String() }
+
+// Secure makes the server speak HTTPS. It speaks HTTP/1.1 either way: the bounds on slow connections are of
+// that protocol, and GitHub needs no other.
+func (s *Server) Secure(cfg *tls.Config) { s.http.TLSConfig = cfg }
+
+// Close gives up a server that was never run.
+func (s *Server) Close() error { return s.lis.Close() }
 
 // Run serves until ctx ends; what is being answered then gets a moment to end.
 func (s *Server) Run(ctx context.Context) error {
@@ -56,10 +64,23 @@ func (s *Server) Run(ctx context.Context) error {
 		defer done()
 		stopped <- s.http.Shutdown(within)
 	})
-	s.log.InfoContext(ctx, "webhook server listens", "addr", s.Addr())
-	if err := s.http.Serve(s.lis); !errors.Is(err, http.ErrServerClosed) {
+	s.log.InfoContext(ctx, "webhook server listens", "addr", s.Addr(), "https", s.http.TLSConfig != nil)
+	if err := s.serve(); !errors.Is(err, http.ErrServerClosed) {
 		cancel()
 		return fmt.Errorf("serve webhooks: %w", err)
 	}
 	return <-stopped
+}
+
+func (s *Server) serve() error {
+	if s.http.TLSConfig != nil {
+		return s.http.ServeTLS(s.lis, "", "") // the certificate comes with the configuration
+	}
+	return s.http.Serve(s.lis)
+}
+
+func onlyHTTP1() *http.Protocols {
+	var p http.Protocols
+	p.SetHTTP1(true)
+	return &p
 }
