@@ -74,18 +74,23 @@ func pullRequest(pr *schedulerv1.PullRequest) scheduler.PullRequest {
 }
 
 var changeKinds = map[schedulerv1.IntegrationChange]scheduler.ChangeKind{
-	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_SUSPENDED:            scheduler.ChangeSuspended,
-	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_UNSUSPENDED:          scheduler.ChangeUnsuspended,
-	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_DELETED:              scheduler.ChangeDeleted,
-	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_CREATED:              scheduler.ChangeCreated,
-	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_REMOVED: scheduler.ChangeRemoved,
-	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_ADDED:   scheduler.ChangeAdded,
+	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_SUSPENDED:               scheduler.ChangeSuspended,
+	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_UNSUSPENDED:             scheduler.ChangeUnsuspended,
+	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_DELETED:                 scheduler.ChangeDeleted,
+	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_CREATED:                 scheduler.ChangeCreated,
+	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_REMOVED:    scheduler.ChangeRemoved,
+	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_ADDED:      scheduler.ChangeAdded,
+	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_GONE:       scheduler.ChangeGone,
+	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_RENAMED:    scheduler.ChangeRenamed,
+	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_ARCHIVED:   scheduler.ChangeArchived,
+	schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_UNARCHIVED: scheduler.ChangeUnarchived,
 }
 
 // RecordIntegration applies a change of an installation.
 func (s *Scheduler) RecordIntegration(ctx context.Context, req *schedulerv1.RecordIntegrationRequest) (*schedulerv1.RecordIntegrationResponse, error) {
 	c := scheduler.IntegrationChange{
 		Event: scheduler.ActivityID(req.GetEventId()), Kind: changeKinds[req.GetChange()], Host: req.GetHost(), Installation: req.GetInstallationId(),
+		FullName: req.GetRepository(),
 	}
 	for _, p := range req.GetProjectIds() {
 		c.Projects = append(c.Projects, id[scheduler.ProjectID](p))

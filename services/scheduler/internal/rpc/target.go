@@ -14,7 +14,7 @@ import (
 
 type targets interface {
 	Target(ctx context.Context, tenant scheduler.TenantID, id scheduler.TargetID) (scheduler.Target, error)
-	Targets(ctx context.Context, tenant scheduler.TenantID, project *scheduler.ProjectID, dueOnly bool, after scheduler.TargetID, limit int) ([]scheduler.Target, error)
+	Targets(ctx context.Context, tenant scheduler.TenantID, f scheduler.TargetFilter, limit int) ([]scheduler.Target, error)
 	Lookup(ctx context.Context, tenant *scheduler.TenantID, l scheduler.Lookup) ([]scheduler.Target, error)
 }
 
@@ -75,13 +75,13 @@ func (s *Targets) ListTargets(ctx context.Context, req *schedulerv1.ListTargetsR
 	if err != nil {
 		return nil, err
 	}
-	var project *scheduler.ProjectID
+	f := scheduler.TargetFilter{DueOnly: req.GetDueOnly(), LiveOnly: req.GetLiveOnly(), After: scheduler.TargetID(after)}
 	if req.GetProjectId() != "" {
 		p := id[scheduler.ProjectID](req.GetProjectId())
-		project = &p
+		f.Project = &p
 	}
 	size := rpc.PageSize(req.GetPageSize())
-	found, err := s.targets.Targets(ctx, id[scheduler.TenantID](req.GetTenant()), project, req.GetDueOnly(), scheduler.TargetID(after), size)
+	found, err := s.targets.Targets(ctx, id[scheduler.TenantID](req.GetTenant()), f, size)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ const (
 	DecisionSuperseded     DecisionKind = "superseded"    // the page was taken back
 	DecisionPublished      DecisionKind = "published"     // the page says what it should
 	DecisionNotPublished   DecisionKind = "not_published" // its delivery ended otherwise
+	DecisionDeparted       DecisionKind = "departed"      // its repository is another tenant's, or out of reach
 	DecisionLifecycleEnded DecisionKind = "lifecycle_ended"
 )
 

@@ -22,6 +22,7 @@ const (
 	PauseOperator   PauseCause = "operator"
 	PauseThrottled  PauseCause = "throttled"
 	PauseSuspension PauseCause = "suspension"
+	PauseArchive    PauseCause = "archive"
 )
 
 // Pause is a row that claims and sends skip. It clears, advances and cancels nothing.

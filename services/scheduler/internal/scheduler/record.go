@@ -69,8 +69,12 @@ func (t *Target) hear(a Activity, now time.Time) {
 	}
 }
 
-// rename follows a repository to its new name and installation; its numeric id stays.
+// rename follows a repository to its new name, installation and project: one that went to another tenant and
+// came back is enrolled anew. Its numeric id stays.
 func (t *Target) rename(pr PullRequest) {
+	if pr.Project != (ProjectID{}) {
+		t.Project = pr.Project
+	}
 	if pr.FullName != "" {
 		t.FullName = pr.FullName
 	}

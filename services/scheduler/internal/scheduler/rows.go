@@ -21,3 +21,11 @@ type DecisionRow struct {
 	Trace    string
 	At       time.Time
 }
+
+// TargetFilter narrows a list of targets. The page begins after After.
+type TargetFilter struct {
+	Project  *ProjectID
+	DueOnly  bool
+	LiveOnly bool // not last read as closed or gone
+	After    TargetID
+}

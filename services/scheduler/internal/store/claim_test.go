@@ -136,7 +136,7 @@ func TestTenantsSeeTheirOwn(t *testing.T) {
 	if _, err := b.Target(t.Context(), tenantB, r.Target); err == nil {
 		t.Error("Target: another tenant's target was read")
 	}
-	if found, err := b.Targets(t.Context(), tenantB, nil, false, scheduler.TargetID{}, 10); err != nil || len(found) != 0 {
+	if found, err := b.Targets(t.Context(), tenantB, scheduler.TargetFilter{}, 10); err != nil || len(found) != 0 {
 		t.Errorf("Targets: %d rows, %v", len(found), err)
 	}
 	if found, err := b.Decisions(t.Context(), tenantB, r.Target, 1<<62, 10); err != nil || len(found) != 0 {

@@ -99,11 +99,18 @@ func (s *Store) RecordIntegration(ctx context.Context, tenant scheduler.TenantID
 				return err
 			}
 		}
+		if c.Kind == scheduler.ChangeRenamed {
+			_, err := tx.Exec(ctx, renameTargets, pgx.NamedArgs{"tenant": tenant, "projects": c.Projects, "repository": c.FullName})
+			return err
+		}
 		if len(clear) == 0 {
 			return nil
 		}
 		return s.outbox.Enqueue(ctx, tx, outbox.Message{Destination: s.bell, Key: "unpause:" + string(c.Event)})
 	})
+	if err == nil && c.Kind == scheduler.ChangeGone {
+		err = s.depart(ctx, tenant, c)
+	}
 	if err != nil {
 		return fmt.Errorf("record integration: %w", err)
 	}

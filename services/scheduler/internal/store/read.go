@@ -47,10 +47,14 @@ func (s *Store) Target(ctx context.Context, tenant scheduler.TenantID, id schedu
 	return found[0], nil
 }
 
-// Targets lists a tenant's targets by ascending id, after the given one; project narrows to one project.
-func (s *Store) Targets(ctx context.Context, tenant scheduler.TenantID, project *scheduler.ProjectID, dueOnly bool, after scheduler.TargetID, limit int) ([]scheduler.Target, error) {
-	found, err := s.targets(ctx, &tenant, listTargets, pgx.NamedArgs{
-		"tenant": tenant, "project": project, "due": dueOnly, "after": after, "limit": limit,
+// Targets lists a tenant's targets by ascending id.
+func (s *Store) Targets(ctx context.Context, tenant scheduler.TenantID, f scheduler.TargetFilter, limit int) ([]scheduler.Target, error) {
+	sql := listTargets
+	if f.LiveOnly {
+		sql = listLive
+	}
+	found, err := s.targets(ctx, &tenant, sql, pgx.NamedArgs{
+		"tenant": tenant, "project": f.Project, "due": f.DueOnly, "after": f.After, "limit": limit,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list targets: %w", err)

@@ -152,27 +152,41 @@ const (
 	IntegrationChange_INTEGRATION_CHANGE_CREATED              IntegrationChange = 4
 	IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_REMOVED IntegrationChange = 5
 	IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_ADDED   IntegrationChange = 6
+	// The repositories are another account's, or can't be reached any more: their targets end as gone.
+	IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_GONE    IntegrationChange = 7
+	IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_RENAMED IntegrationChange = 8
+	// An archived repository can be read, not written to: a pause of a day, told again while it lasts.
+	IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_ARCHIVED   IntegrationChange = 9
+	IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_UNARCHIVED IntegrationChange = 10
 )
 
 // Enum value maps for IntegrationChange.
 var (
 	IntegrationChange_name = map[int32]string{
-		0: "INTEGRATION_CHANGE_UNSPECIFIED",
-		1: "INTEGRATION_CHANGE_SUSPENDED",
-		2: "INTEGRATION_CHANGE_UNSUSPENDED",
-		3: "INTEGRATION_CHANGE_DELETED",
-		4: "INTEGRATION_CHANGE_CREATED",
-		5: "INTEGRATION_CHANGE_REPOSITORIES_REMOVED",
-		6: "INTEGRATION_CHANGE_REPOSITORIES_ADDED",
+		0:  "INTEGRATION_CHANGE_UNSPECIFIED",
+		1:  "INTEGRATION_CHANGE_SUSPENDED",
+		2:  "INTEGRATION_CHANGE_UNSUSPENDED",
+		3:  "INTEGRATION_CHANGE_DELETED",
+		4:  "INTEGRATION_CHANGE_CREATED",
+		5:  "INTEGRATION_CHANGE_REPOSITORIES_REMOVED",
+		6:  "INTEGRATION_CHANGE_REPOSITORIES_ADDED",
+		7:  "INTEGRATION_CHANGE_REPOSITORIES_GONE",
+		8:  "INTEGRATION_CHANGE_REPOSITORIES_RENAMED",
+		9:  "INTEGRATION_CHANGE_REPOSITORIES_ARCHIVED",
+		10: "INTEGRATION_CHANGE_REPOSITORIES_UNARCHIVED",
 	}
 	IntegrationChange_value = map[string]int32{
-		"INTEGRATION_CHANGE_UNSPECIFIED":          0,
-		"INTEGRATION_CHANGE_SUSPENDED":            1,
-		"INTEGRATION_CHANGE_UNSUSPENDED":          2,
-		"INTEGRATION_CHANGE_DELETED":              3,
-		"INTEGRATION_CHANGE_CREATED":              4,
-		"INTEGRATION_CHANGE_REPOSITORIES_REMOVED": 5,
-		"INTEGRATION_CHANGE_REPOSITORIES_ADDED":   6,
+		"INTEGRATION_CHANGE_UNSPECIFIED":             0,
+		"INTEGRATION_CHANGE_SUSPENDED":               1,
+		"INTEGRATION_CHANGE_UNSUSPENDED":             2,
+		"INTEGRATION_CHANGE_DELETED":                 3,
+		"INTEGRATION_CHANGE_CREATED":                 4,
+		"INTEGRATION_CHANGE_REPOSITORIES_REMOVED":    5,
+		"INTEGRATION_CHANGE_REPOSITORIES_ADDED":      6,
+		"INTEGRATION_CHANGE_REPOSITORIES_GONE":       7,
+		"INTEGRATION_CHANGE_REPOSITORIES_RENAMED":    8,
+		"INTEGRATION_CHANGE_REPOSITORIES_ARCHIVED":   9,
+		"INTEGRATION_CHANGE_REPOSITORIES_UNARCHIVED": 10,
 	}
 )
 
@@ -933,8 +947,10 @@ type RecordIntegrationRequest struct {
 	Host           string                 `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
 	InstallationId int64                  `protobuf:"varint,4,opt,name=installation_id,json=installationId,proto3" json:"installation_id,omitempty"`
 	Change         IntegrationChange      `protobuf:"varint,5,opt,name=change,proto3,enum=fenceline.scheduler.v1.IntegrationChange" json:"change,omitempty"`
-	// For REPOSITORIES_REMOVED and _ADDED: the projects meant.
-	ProjectIds    []string `protobuf:"bytes,6,rep,name=project_ids,json=projectIds,proto3" json:"project_ids,omitempty"`
+	// For changes of repositories: the projects meant.
+	ProjectIds []string `protobuf:"bytes,6,rep,name=project_ids,json=projectIds,proto3" json:"project_ids,omitempty"`
+	// For REPOSITORIES_RENAMED: the new owner/name.
+	Repository    string `protobuf:"bytes,7,opt,name=repository,proto3" json:"repository,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1009,6 +1025,13 @@ func (x *RecordIntegrationRequest) GetProjectIds() []string {
 		return x.ProjectIds
 	}
 	return nil
+}
+
+func (x *RecordIntegrationRequest) GetRepository() string {
+	if x != nil {
+		return x.Repository
+	}
+	return ""
 }
 
 type RecordIntegrationResponse struct {
@@ -2701,7 +2724,7 @@ const file_fenceline_scheduler_v1_scheduler_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x02 \x01(\x03R\n" +
 	"generation\x12\x1a\n" +
-	"\bdecision\x18\x03 \x01(\tR\bdecision\"\xb7\x02\n" +
+	"\bdecision\x18\x03 \x01(\tR\bdecision\"\xe1\x02\n" +
 	"\x18RecordIntegrationRequest\x12 \n" +
 	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
 	"\bevent_id\x18\x02 \x01(\tB\n" +
@@ -2713,7 +2736,10 @@ const file_fenceline_scheduler_v1_scheduler_proto_rawDesc = "" +
 	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x06change\x121\n" +
 	"\vproject_ids\x18\x06 \x03(\tB\x10\xbaH\r\x92\x01\n" +
 	"\x10\xe8\a\"\x05r\x03\xb0\x01\x01R\n" +
-	"projectIds\"\x1b\n" +
+	"projectIds\x12(\n" +
+	"\n" +
+	"repository\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\xff\x01R\n" +
+	"repository\"\x1b\n" +
 	"\x19RecordIntegrationResponse\"\xc7\x01\n" +
 	"\x05Fence\x12%\n" +
 	"\ttarget_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\btargetId\x12#\n" +
@@ -2862,7 +2888,7 @@ const file_fenceline_scheduler_v1_scheduler_proto_rawDesc = "" +
 	"\x16ACTIVITY_CAUSE_WEBHOOK\x10\x01\x12\x18\n" +
 	"\x14ACTIVITY_CAUSE_SWEEP\x10\x02\x12\x19\n" +
 	"\x15ACTIVITY_CAUSE_REPLAY\x10\x03\x12\x1a\n" +
-	"\x16ACTIVITY_CAUSE_REQUEST\x10\x04*\x95\x02\n" +
+	"\x16ACTIVITY_CAUSE_REQUEST\x10\x04*\xca\x03\n" +
 	"\x11IntegrationChange\x12\"\n" +
 	"\x1eINTEGRATION_CHANGE_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cINTEGRATION_CHANGE_SUSPENDED\x10\x01\x12\"\n" +
@@ -2870,7 +2896,12 @@ const file_fenceline_scheduler_v1_scheduler_proto_rawDesc = "" +
 	"\x1aINTEGRATION_CHANGE_DELETED\x10\x03\x12\x1e\n" +
 	"\x1aINTEGRATION_CHANGE_CREATED\x10\x04\x12+\n" +
 	"'INTEGRATION_CHANGE_REPOSITORIES_REMOVED\x10\x05\x12)\n" +
-	"%INTEGRATION_CHANGE_REPOSITORIES_ADDED\x10\x06*\x88\x01\n" +
+	"%INTEGRATION_CHANGE_REPOSITORIES_ADDED\x10\x06\x12(\n" +
+	"$INTEGRATION_CHANGE_REPOSITORIES_GONE\x10\a\x12+\n" +
+	"'INTEGRATION_CHANGE_REPOSITORIES_RENAMED\x10\b\x12,\n" +
+	"(INTEGRATION_CHANGE_REPOSITORIES_ARCHIVED\x10\t\x12.\n" +
+	"*INTEGRATION_CHANGE_REPOSITORIES_UNARCHIVED\x10\n" +
+	"*\x88\x01\n" +
 	"\n" +
 	"Resolution\x12\x1a\n" +
 	"\x16RESOLUTION_UNSPECIFIED\x10\x00\x12\x15\n" +

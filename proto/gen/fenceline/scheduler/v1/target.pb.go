@@ -708,8 +708,10 @@ type ListTargetsRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	// Empty: all of the tenant's projects.
-	ProjectId     string `protobuf:"bytes,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
-	DueOnly       bool   `protobuf:"varint,3,opt,name=due_only,json=dueOnly,proto3" json:"due_only,omitempty"`
+	ProjectId string `protobuf:"bytes,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	DueOnly   bool   `protobuf:"varint,3,opt,name=due_only,json=dueOnly,proto3" json:"due_only,omitempty"`
+	// Only those that were not last read as closed or gone.
+	LiveOnly      bool   `protobuf:"varint,6,opt,name=live_only,json=liveOnly,proto3" json:"live_only,omitempty"`
 	PageSize      int32  `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -763,6 +765,13 @@ func (x *ListTargetsRequest) GetProjectId() string {
 func (x *ListTargetsRequest) GetDueOnly() bool {
 	if x != nil {
 		return x.DueOnly
+	}
+	return false
+}
+
+func (x *ListTargetsRequest) GetLiveOnly() bool {
+	if x != nil {
+		return x.LiveOnly
 	}
 	return false
 }
@@ -1689,12 +1698,13 @@ const file_fenceline_scheduler_v1_target_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\xd0\x0fR\x05query\x12#\n" +
 	"\x06tenant\x18\x02 \x01(\tB\v\xbaH\b\xd8\x01\x01r\x03\xb0\x01\x01R\x06tenant\"P\n" +
 	"\x14LookupTargetResponse\x128\n" +
-	"\atargets\x18\x01 \x03(\v2\x1e.fenceline.scheduler.v1.TargetR\atargets\"\xcf\x01\n" +
+	"\atargets\x18\x01 \x03(\v2\x1e.fenceline.scheduler.v1.TargetR\atargets\"\xec\x01\n" +
 	"\x12ListTargetsRequest\x12 \n" +
 	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12*\n" +
 	"\n" +
 	"project_id\x18\x02 \x01(\tB\v\xbaH\b\xd8\x01\x01r\x03\xb0\x01\x01R\tprojectId\x12\x19\n" +
-	"\bdue_only\x18\x03 \x01(\bR\adueOnly\x12'\n" +
+	"\bdue_only\x18\x03 \x01(\bR\adueOnly\x12\x1b\n" +
+	"\tlive_only\x18\x06 \x01(\bR\bliveOnly\x12'\n" +
 	"\tpage_size\x18\x04 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
