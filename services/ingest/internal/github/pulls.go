@@ -23,7 +23,9 @@ type pull struct {
 	} `json:"base"`
 }
 
-func (p pull) whole() bool { return p.Number > 0 && p.State != "" && isSHA(p.Head.SHA) && p.Base.Ref != "" }
+func (p pull) whole() bool {
+	return p.Number > 0 && p.State != "" && isSHA(p.Head.SHA) && p.Base.Ref != ""
+}
 
 func (p pull) read() ingest.PullRequest {
 	return ingest.PullRequest{

@@ -11,6 +11,10 @@ const (
 	ChangeUnsuspended ChangeKind = "unsuspended"
 	ChangeAdded       ChangeKind = "repositories_added"
 	ChangeRemoved     ChangeKind = "repositories_removed"
+	ChangeGone        ChangeKind = "repositories_gone" // another account's, or nobody's that we know
+	ChangeRenamed     ChangeKind = "repositories_renamed"
+	ChangeArchived    ChangeKind = "repositories_archived"
+	ChangeUnarchived  ChangeKind = "repositories_unarchived"
 )
 
 // Change is what an admitted event of an installation does.

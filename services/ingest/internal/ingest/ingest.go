@@ -48,6 +48,9 @@ var (
 	ErrNotReplayable = errors.New("the delivery named no pull request of an enrolled project, so there is no activity to record again")
 )
 
+// ErrSweepLost: another replica sweeps, or there was news of what is swept.
+var ErrSweepLost = errors.New("the sweep is not this process's any more")
+
 // MaxHost is the longest name of a GitHub host that is taken, in bytes.
 const MaxHost = 128
 

@@ -61,3 +61,27 @@ const (
 	MissedGivenUp   MissedState = "given_up"  // after as many tries as the setting allows
 	MissedExpired   MissedState = "expired"   // GitHub holds it no longer
 )
+
+// Newest reduces a page of the log to what is decided by: of each delivery its newest attempt, where none of
+// them was delivered, and the ids of those that were.
+func Newest(list []Attempt) (failed []Attempt, delivered []string) {
+	newest, done := map[string]Attempt{}, map[string]bool{}
+	for _, a := range list {
+		if a.Outcome() == AttemptDelivered {
+			done[a.GUID] = true
+		}
+		if n, ok := newest[a.GUID]; !ok || a.ID > n.ID {
+			newest[a.GUID] = a
+		}
+	}
+	for _, a := range list {
+		if done[a.GUID] || newest[a.GUID].ID != a.ID {
+			continue
+		}
+		failed = append(failed, a)
+	}
+	for guid := range done {
+		delivered = append(delivered, guid)
+	}
+	return failed, delivered
+}

@@ -46,6 +46,23 @@ var states = map[string]schedulerv1.PullRequestState{
 	"open":   schedulerv1.PullRequestState_PULL_REQUEST_STATE_OPEN,
 	"draft":  schedulerv1.PullRequestState_PULL_REQUEST_STATE_DRAFT,
 	"closed": schedulerv1.PullRequestState_PULL_REQUEST_STATE_CLOSED,
+	"gone":   schedulerv1.PullRequestState_PULL_REQUEST_STATE_GONE,
+}
+
+// seenMessage tells the scheduler what a sweep saw of a pull request.
+func seenMessage(p ingest.SweptProject, s ingest.Seen) outbox.Message {
+	req := &schedulerv1.RecordActivityRequest{
+		Tenant: p.Tenant.String(),
+		PullRequest: &schedulerv1.PullRequest{
+			ProjectId: p.ID.String(), Host: p.Host, InstallationId: p.InstallationID, RepositoryId: p.RepositoryID,
+			Repository: p.Repository, Number: s.Number,
+		},
+		ActivityId: s.ActivityID(p), Cause: schedulerv1.ActivityCause_ACTIVITY_CAUSE_SWEEP, Event: "sweep", Hint: hint(s.Hint),
+	}
+	return outbox.Message{
+		Destination: schedulerv1.SchedulerService_RecordActivity_FullMethodName,
+		Request:     req, Key: "activity:" + req.GetActivityId(), Tenant: uuid.UUID(p.Tenant),
+	}
 }
 
 // mostProjects is what one message to the scheduler may name.
@@ -89,6 +106,12 @@ func changeMessage(tenant ingest.TenantID, event, host string, installation int6
 	}
 }
 
+// named adds the name of the day to a message about one renamed project.
+func named(m outbox.Message, repository string) outbox.Message {
+	m.Request.(*schedulerv1.RecordIntegrationRequest).Repository = repository
+	return m
+}
+
 var changeKinds = map[ingest.ChangeKind]schedulerv1.IntegrationChange{
 	ingest.ChangeCreated:     schedulerv1.IntegrationChange_INTEGRATION_CHANGE_CREATED,
 	ingest.ChangeDeleted:     schedulerv1.IntegrationChange_INTEGRATION_CHANGE_DELETED,
@@ -96,4 +119,8 @@ var changeKinds = map[ingest.ChangeKind]schedulerv1.IntegrationChange{
 	ingest.ChangeUnsuspended: schedulerv1.IntegrationChange_INTEGRATION_CHANGE_UNSUSPENDED,
 	ingest.ChangeAdded:       schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_ADDED,
 	ingest.ChangeRemoved:     schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_REMOVED,
+	ingest.ChangeGone:        schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_GONE,
+	ingest.ChangeRenamed:     schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_RENAMED,
+	ingest.ChangeArchived:    schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_ARCHIVED,
+	ingest.ChangeUnarchived:  schedulerv1.IntegrationChange_INTEGRATION_CHANGE_REPOSITORIES_UNARCHIVED,
 }

@@ -65,7 +65,7 @@ SELECT n.id, @tenant, @host, n.repository_id, n.repository, @installation, 'enro
  ORDER BY n.repository_id
 ON CONFLICT ON CONSTRAINT projects_once DO UPDATE
    SET installation_id = EXCLUDED.installation_id, repository = EXCLUDED.repository, state = 'enrolled', removed_at = NULL,
-       changed_at = GREATEST(p.changed_at, EXCLUDED.changed_at)
+       changed_at = GREATEST(p.changed_at, EXCLUDED.changed_at), sweep_at = NULL, sweep_claim = NULL, misses = 0
  WHERE p.tenant = EXCLUDED.tenant AND (@at::timestamptz IS NULL OR p.changed_at <= @at)
 RETURNING p.id, EXISTS (SELECT FROM gone AS g WHERE g.id = p.id) AS restored`
 

@@ -20,7 +20,8 @@ type Store struct {
 	outbox *outbox.Outbox
 	policy ingest.Policy
 	known  *known
-	ring   func() // after a command was stored
+	ring   func()        // after a command was stored
+	news   chan struct{} // a project is to be listed at once
 }
 
 // OnCommand has ring called after a command was stored.
@@ -28,7 +29,10 @@ func (s *Store) OnCommand(ring func()) { s.ring = ring }
 
 // New returns a store that admits deliveries by the policy.
 func New(db *pg.DB, box *outbox.Outbox, policy ingest.Policy) *Store {
-	return &Store{db: db, outbox: box, policy: policy, known: &known{at: map[owner]remembered{}}, ring: func() {}}
+	return &Store{
+		db: db, outbox: box, policy: policy, known: &known{at: map[owner]remembered{}},
+		ring: func() {}, news: make(chan struct{}, 1),
+	}
 }
 
 func newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
