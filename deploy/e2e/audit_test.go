@@ -81,6 +81,16 @@ func (a *audit) count(msg string) int {
 	return a.kinds["WARN "+msg] + a.kinds["ERROR "+msg]
 }
 
+// warnings returns how many lines were logged from warning up.
+func (a *audit) warnings() (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, k := range a.kinds {
+		n += k
+	}
+	return n
+}
+
 func (a *audit) report(t *testing.T, name string) {
 	t.Helper()
 	a.mu.Lock()

@@ -66,6 +66,28 @@ func (w *world) shown(sha string) error {
 	return nil
 }
 
+// state describes a target, for a test that fails.
+func (w *world) state(number int) string {
+	w.Helper()
+	conn, err := pgx.Connect(w.Context(), w.db.AdminDSN())
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = conn.Close(w.Context()) }()
+	var out string
+	err = conn.QueryRow(w.Context(), `
+SELECT format('%s generation %s/%s epoch %s %s of %s %s due %s not before %s claim %s lapses %s; read %s %s; hint %s %s; last decisions %s; open intents %s',
+       state, generation, resolved_generation, epoch, page_kind, left(page_head, 7), page_delivery, due_at, not_before, claim_id, lapses,
+       read_state, left(read_head, 7), hint_state, left(hint_head, 7),
+       (SELECT string_agg(kind || ' ' || reason, ', ' ORDER BY sequence) FROM (SELECT * FROM scheduler.decisions AS d WHERE d.target_id = t.id ORDER BY sequence DESC LIMIT 8) AS d),
+       (SELECT string_agg(i.surface || ' ' || i.epoch || ' ' || i.state || ' ' || i.op || ' at ' || i.available_at || ' ' || i.last_error, ', ') FROM publisher.intents AS i WHERE i.target_id = t.id AND i.state IN ('pending', 'sending')))
+  FROM scheduler.targets AS t WHERE number = $1`, number).Scan(&out)
+	if err != nil {
+		return err.Error()
+	}
+	return out
+}
+
 // paused says why there are not n pauses.
 func (w *world) paused(n int64) error {
 	if got := w.count(`SELECT count(*) FROM scheduler.pauses WHERE until IS NULL OR until > clock_timestamp()`); got != n {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ SELECT tenant FROM ledger.transfers GROUP BY tenant HAVING count(*) <> max(seque
 SELECT c.run_id, r.state FROM ledger.receipts AS c LEFT JOIN scheduler.runs AS r ON r.id = c.run_id
  WHERE c.completed_at IS NULL AND r.state IS DISTINCT FROM 'open'`},
 	{"no more engine calls than a run may have", false, `
-SELECT run_id FROM reviewer.attempts WHERE number > 0 GROUP BY 1 HAVING count(*) > 3`},
+SELECT run_id FROM reviewer.attempts WHERE number > 0 GROUP BY 1 HAVING count(*) > (SELECT attempts FROM bounds)`},
 	{"tenants agree along every link", false, `
 SELECT a.id FROM reviewer.attempts AS a JOIN scheduler.runs AS r ON r.id = a.run_id WHERE a.tenant <> r.tenant
  UNION ALL SELECT i.id FROM publisher.intents AS i JOIN scheduler.targets AS t ON t.id = i.target_id WHERE i.tenant <> t.tenant
@@ -134,6 +135,15 @@ func (w *world) look(ctx context.Context, rest bool) error {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	// GitHub first: what is there now was recorded before.
+	comments, err := w.ctl.Comments(ctx, 0, 0)
+	if err != nil {
+		return err
+	}
+	checks, err := w.ctl.CheckRuns(ctx, 0, "")
+	if err != nil {
+		return err
+	}
 	// One snapshot, so that what two services say of each other is of one moment.
 	if _, err := conn.Exec(ctx, `SET default_transaction_isolation = 'repeatable read'`); err != nil {
 		return err
@@ -143,7 +153,7 @@ func (w *world) look(ctx context.Context, rest bool) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if err := w.tell(ctx, tx); err != nil {
+	if err := w.tell(ctx, tx, comments, checks); err != nil {
 		return err
 	}
 	var found []error
@@ -187,16 +197,16 @@ func (w *world) atPeace() {
 var marker = regexp.MustCompile(`^<!-- fenceline:1 s=([0-9a-f]+) r=\S* e=(\d+)\.(\d+) h=[0-9a-f]+ -->`)
 
 // tell puts the simulator's truth into tables beside ours.
-func (w *world) tell(ctx context.Context, tx pgx.Tx) error {
+func (w *world) tell(ctx context.Context, tx pgx.Tx, comments []control.Comment, checks []control.CheckRun) error {
 	_, err := tx.Exec(ctx, `
 CREATE TEMPORARY TABLE seen (id bigint, repository bigint, number bigint, ours boolean, visible boolean, surface text,
   lifecycle bigint, epoch bigint, first_lifecycle bigint, first_epoch bigint, backwards boolean) ON COMMIT DROP;
-CREATE TEMPORARY TABLE checked (id bigint, external_id text, status text) ON COMMIT DROP`)
+CREATE TEMPORARY TABLE checked (id bigint, external_id text, status text) ON COMMIT DROP;
+CREATE TEMPORARY TABLE bounds (attempts integer) ON COMMIT DROP`)
 	if err != nil {
 		return err
 	}
-	comments, err := w.ctl.Comments(ctx, 0, 0)
-	if err != nil {
+	if _, err := tx.Exec(ctx, `INSERT INTO bounds VALUES ($1)`, cmp.Or(w.maxAttempts, 3)); err != nil {
 		return err
 	}
 	for _, c := range comments {
@@ -206,10 +216,6 @@ CREATE TEMPORARY TABLE checked (id bigint, external_id text, status text) ON COM
 		if err != nil {
 			return err
 		}
-	}
-	checks, err := w.ctl.CheckRuns(ctx, 0, "")
-	if err != nil {
-		return err
 	}
 	for _, c := range checks {
 		if _, err := tx.Exec(ctx, `INSERT INTO checked VALUES ($1, $2, $3)`, c.ID, c.ExternalID, c.Status); err != nil {

@@ -89,6 +89,13 @@ func (p *proxy) fault(method string, fn call) {
 	p.faults[method] = fn
 }
 
+// clear ends every fault.
+func (p *proxy) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.faults)
+}
+
 func (p *proxy) count(method string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,6 +164,18 @@ func (g *gate) before(ctx context.Context, send func() ([]byte, error)) ([]byte,
 	select {
 	case <-g.open:
 		return send()
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// after does calls and holds their answers.
+func (g *gate) after(ctx context.Context, send func() ([]byte, error)) ([]byte, error) {
+	resp, err := send()
+	g.once.Do(func() { close(g.reached) })
+	select {
+	case <-g.open:
+		return resp, err
 	case <-ctx.Done():
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}

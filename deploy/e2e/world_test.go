@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,8 +40,13 @@ type database interface {
 // world is one test's whole system.
 type world struct {
 	*testing.T
-	db      database
-	stream  string // the doorbell's
+	db     database
+	stream string // the doorbell's
+
+	server      *redistest.Redis // of this test alone, where it has one
+	maxAttempts int              // of a run, 3 where it is 0
+	unhurried   bool             // polls and pauses are an installation's, not a test's
+
 	sim     *githubsim.Server
 	ctl     *control.Client
 	redis   string
@@ -136,8 +142,21 @@ func (w *world) settings(service string) map[string]string {
 		})
 		w.github(env, p, info)
 	}
+	if w.unhurried {
+		maps.DeleteFunc(env, func(k, _ string) bool { return hurried(strings.TrimPrefix(k, p)) })
+	}
 	maps.Copy(env, w.env[service])
 	return env
+}
+
+// hurried tells the settings that tests shorten.
+func hurried(setting string) bool {
+	switch setting {
+	case "OUTBOX_POLL", "OUTBOX_BACKOFF_MIN", "OUTBOX_PAUSE_MAX", "OUTBOX_SEND_TIMEOUT", "OUTBOX_LEASE", "MAX_WAIT", "LAPSE_PAUSE", "READ_LAG",
+		"RELEASE_PAUSE", "RETRY_MAX", "LEASE", "SCAN", "REAP_EVERY", "REAP_MARGIN", "POLL", "HOLD_MAX", "GRACE":
+		return true
+	}
+	return false
 }
 
 func (w *world) github(env map[string]string, prefix string, info control.Info) {
