@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/fenceline-dev/fenceline/pkg/benchtest"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
@@ -60,11 +61,14 @@ func (e *benchEnv) bareRow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, insertBare, must(uuid.NewV7()), benchTenant, businessBody); err != nil {
+	if _, err := tx.Exec(ctx, insertBare, binary(must(uuid.NewV7())), binary(benchTenant), businessBody); err != nil {
 		return err
 	}
 	return tx.Commit(ctx)
 }
+
+// binary spares a plain pool pgx's detour through the text of a uuid.UUID, as pkg/pg does for services.
+func binary(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
 func (e *benchEnv) message(id uuid.UUID) Message {
 	return Message{Destination: settle, Request: text(messageBody), Key: "settle:" + id.String(), Tenant: benchTenant}

@@ -182,7 +182,7 @@ func (e *benchEnv) notifying(b *testing.B) *starter {
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, insertBare, id, benchTenant, businessBody); err != nil {
+		if _, err := tx.Exec(ctx, insertBare, binary(id), binary(benchTenant), businessBody); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, "SELECT pg_notify('jobs', $1)", id.String()); err != nil {

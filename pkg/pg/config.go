@@ -94,6 +94,7 @@ func poolConfig(c Config, service string, counters *counters, tracer trace.Trace
 	}
 	pc.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		useUTC(conn.TypeMap())
+		useBinaryUUID(conn.TypeMap())
 		return check(ctx, conn, service, c.AllowUnsafe)
 	}
 	return pc, nil

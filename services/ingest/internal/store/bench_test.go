@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fenceline-dev/fenceline/migrations"
@@ -105,13 +106,14 @@ func (s *Store) decided(ctx context.Context, src ingest.Source, digest [32]byte,
 }
 
 func bareRow(ctx context.Context, pool *pgxpool.Pool) func() error {
-	tenant, body := uuid.New(), bytes.Repeat([]byte("b"), 200)
+	binary := func(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} } // as pkg/pg sends it
+	tenant, body := binary(uuid.New()), bytes.Repeat([]byte("b"), 200)
 	return func() error {
 		tx, err := pool.Begin(ctx)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "INSERT INTO ingest.bare (id, tenant, body) VALUES ($1, $2, $3)", newID(), tenant, body); err != nil {
+		if _, err := tx.Exec(ctx, "INSERT INTO ingest.bare (id, tenant, body) VALUES ($1, $2, $3)", binary(newID()), tenant, body); err != nil {
 			return err
 		}
 		return tx.Commit(ctx)
