@@ -102,7 +102,7 @@ func (w *watch) wrap(b *Batch, tenant []any) *pgx.Batch {
 		w.watch(one.Queue(setTenant, tenant...), nil)
 	}
 	for _, q := range b.QueuedQueries {
-		w.watch(one.Queue(q.SQL, q.Arguments...), q.Fn)
+		w.watch(one.Queue(q.SQL, remembered(q.Arguments)...), q.Fn)
 	}
 	return one
 }

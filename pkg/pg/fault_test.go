@@ -224,7 +224,7 @@ func TestFullPoolIsUnavailable(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	d := pgtest.New(t, schema)
-	db, err := pg.Open(ctx, pg.Config{DSN: config.Secret(d.DSN("acorn")), MaxConns: 1, AcquireTimeout: 50 * time.Millisecond, AllowUnsafe: true}, "acorn", nil)
+	db, err := pg.Open(ctx, pg.Config{DSN: config.Secret(d.DSN("acorn")), MaxConns: 1, AcquireTimeout: 500 * time.Millisecond, AllowUnsafe: true}, "acorn", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
