@@ -1,4 +1,4 @@
--- 0004: repositories that are archived, or not their tenant's any more. An archive is a pause of its own, so that
+-- 0005: repositories that are archived, or not their tenant's any more. An archive is a pause of its own, so that
 -- its end doesn't end another's. The live targets of one project are listed by whoever compares them with GitHub:
 -- of most projects nearly all pull requests are closed.
 
