@@ -31,16 +31,16 @@ func newSecrets() secrets {
 }
 
 // environment is all that a service is told. Settings given by the caller win.
-func (c Config) environment(service string, at Addresses, appID int64, s secrets) map[string]string {
+func (c Config) environment(service, state string, at Addresses, appID int64, s secrets) map[string]string {
 	prefix := strings.ToUpper(service) + "_"
 	env := map[string]string{
 		prefix + "DSN":          dsn(at.Postgres, "fl_"+service, s.passwords[service]),
 		prefix + "LISTEN":       at.GRPC[service],
-		prefix + "PLAINTEXT":    "true",
 		prefix + "REFLECTION":   "true",
 		prefix + "DEBUG_LISTEN": at.Debug[service],
 		prefix + "REDIS_ADDR":   at.Redis,
 	}
+	c.secure(env, service, state)
 	if !c.Fsync {
 		env[prefix+"PG_ALLOW_UNSAFE"] = "true"
 	}

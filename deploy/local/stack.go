@@ -19,6 +19,7 @@ type Config struct {
 	Dir          string            // state folder; one stack at a time
 	PortBase     int               // first of the fixed ports; 0 takes free ones
 	Fsync        bool              // let commits reach the disk
+	Plaintext    bool              // the services speak to each other without certificates
 	Processes    bool              // each service as a process of its own
 	Command      []string          // starts a service, which is appended; default: this program's hidden command
 	OTLPEndpoint string            // where spans go; empty: nowhere
@@ -32,6 +33,7 @@ type Stack struct {
 	Log string // the services' log, JSON lines
 
 	cfg    Config
+	dir    string // the state folder, absolute
 	sim    *githubsim.Server
 	failed chan error // the first part that ended by itself
 	stops  []stop     // in the order of the starts
@@ -60,7 +62,13 @@ func Start(ctx context.Context, cfg Config) (_ *Stack, err error) {
 	if err != nil {
 		return nil, err
 	}
+	s.dir = dir.dir
 	s.onStop("state folder", dir.close)
+	if !cfg.Plaintext {
+		if err := issueCertificates(s.dir); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.takePorts(ctx); err != nil {
 		return nil, err
 	}
@@ -153,7 +161,7 @@ func (s *Stack) startServices(ctx context.Context, log io.Writer, appID int64, k
 		command = []string{self, "service"}
 	}
 	for _, name := range Services {
-		env := s.cfg.environment(name, s.At, appID, keys)
+		env := s.cfg.environment(name, s.dir, s.At, appID, keys)
 		svc := startInside
 		if s.cfg.Processes {
 			svc = startChild(command)

@@ -18,6 +18,7 @@ type demonstrate struct {
 	JSON      string        `name:"json" help:"File to write what happened to, for scripts."`
 	Quiet     time.Duration `default:"1s" help:"How long a pull request must be quiet before it is reviewed."`
 	State     string        `help:"Folder of the cluster and the logs. Default: $$FENCELINE_STATE/demo, or one under /tmp."`
+	Plaintext bool          `help:"Let the services speak to each other without certificates."`
 	Processes bool          `help:"Run each service as a process of its own."`
 }
 
@@ -28,6 +29,6 @@ func (c *demonstrate) Run(ctx context.Context) error {
 	}
 	return demo.Run(ctx, demo.Options{
 		Repo: c.Repo, Base: c.Base, Head: c.Head, JSON: c.JSON, Quiet: c.Quiet, Terminal: view.New(os.Stdout),
-		Stack: local.Config{Dir: c.State, Fsync: true, Processes: c.Processes, Env: local.Settings(config.Environ())},
+		Stack: local.Config{Dir: c.State, Fsync: true, Plaintext: c.Plaintext, Processes: c.Processes, Env: local.Settings(config.Environ())},
 	})
 }

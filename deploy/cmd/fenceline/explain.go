@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -9,22 +10,28 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/fenceline-dev/fenceline/deploy/local"
 	"github.com/fenceline-dev/fenceline/deploy/local/view"
+	"github.com/fenceline-dev/fenceline/pkg/certs"
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	schedulerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1"
 )
 
 type explain struct {
 	Query     string `arg:"" name:"url" help:"A pull request's or comment's URL, a delivery id, a commit sha, a trace id, a target id or a run id."`
-	Scheduler string `env:"FENCELINE_SCHEDULER_ADDR" default:"${scheduler}" help:"host:port of the scheduler, in plain text on loopback."`
+	Scheduler string `env:"FENCELINE_SCHEDULER_ADDR" default:"${scheduler}" help:"host:port of the scheduler."`
+	CA        string `name:"ca" env:"FENCELINE_TLS_CA_FILE" help:"PEM file of the authorities that the scheduler is trusted by. Default: the local stack's (fenceline up)."`
+	Cert      string `env:"FENCELINE_TLS_CERT_FILE" help:"PEM file of the operator's certificate. Default: the local stack's."`
+	Key       string `env:"FENCELINE_TLS_KEY_FILE" help:"PEM file of the certificate's key. Default: the local stack's."`
+	Plaintext bool   `help:"Speak plain text, on loopback."`
 	Tenant    string `help:"Look only at this tenant's targets."`
 }
 
 // Run is called by kong.
 func (c *explain) Run(ctx context.Context) error {
-	conn, err := rpc.Dial(rpc.ClientConfig{Target: c.Scheduler, Plaintext: true}, rpc.ClientDeps{Service: "explain"})
+	conn, err := rpc.Dial(local.OperatorClient("scheduler", c.Scheduler, c.files()), rpc.ClientDeps{Service: "fenceline"})
 	if err != nil {
-		return err
+		return fmt.Errorf("the operator's certificate (--ca, --cert, --key, or --plaintext): %w", err)
 	}
 	defer func() { _ = conn.Close() }()
 	res, err := schedulerv1.NewTargetServiceClient(conn).ExplainTarget(ctx, &schedulerv1.ExplainTargetRequest{
@@ -35,12 +42,22 @@ func (c *explain) Run(ctx context.Context) error {
 	case codes.NotFound:
 		return fmt.Errorf("nothing is known of %s", c.Query)
 	case codes.Unavailable:
-		return fmt.Errorf("no scheduler answers on %s: is the stack up (make up)? --scheduler names another address", c.Scheduler)
+		return fmt.Errorf("no scheduler answers on %s: is the stack up (make up)? --scheduler names another address (%s)",
+			c.Scheduler, status.Convert(err).Message())
 	default:
 		return fmt.Errorf("explain %s: %s", c.Query, status.Convert(err).Message())
 	}
 	show(view.New(os.Stdout), res)
 	return nil
+}
+
+// files are the operator's, none in plain text.
+func (c *explain) files() certs.Files {
+	if c.Plaintext {
+		return certs.Files{}
+	}
+	files := local.OperatorFiles(local.StateDir("up"))
+	return certs.Files{CA: cmp.Or(c.CA, files.CA), Cert: cmp.Or(c.Cert, files.Cert), Key: cmp.Or(c.Key, files.Key)}
 }
 
 func show(t *view.Terminal, res *schedulerv1.ExplainTargetResponse) {

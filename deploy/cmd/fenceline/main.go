@@ -20,6 +20,7 @@ type cli struct {
 	Up           up           `cmd:"" help:"Run the whole stack until Ctrl-C."`
 	Demo         demonstrate  `cmd:"" help:"Show one review on its way from webhook to comment."`
 	Migrate      migrateAll   `cmd:"" help:"Bring a database to the newest schemas, as an administrator."`
+	CA           authority    `cmd:"" name:"ca" help:"Make certificates for the services, operators and clients of an installation."`
 	Explain      explain      `cmd:"" help:"Say why a pull request was, or was not, reviewed."`
 	WithServices withServices `cmd:"" help:"Run a command beside a throw-away PostgreSQL and Redis, named in FENCELINE_TEST_POSTGRES and FENCELINE_TEST_REDIS."`
 	Service      service      `cmd:"" hidden:"" help:"Run one service by its environment, as the stack does with --processes."`

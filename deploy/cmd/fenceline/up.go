@@ -15,6 +15,7 @@ type up struct {
 	PortBase  int           `default:"${port_base}" help:"First of the ports on 127.0.0.1; 0 takes free ones."`
 	Quiet     time.Duration `default:"5s" help:"How long a pull request must be quiet before it is reviewed."`
 	State     string        `help:"Folder of the cluster and the logs. Default: $$FENCELINE_STATE/up, or one under /tmp."`
+	Plaintext bool          `help:"Let the services speak to each other, and to you, without certificates."`
 	Processes bool          `help:"Run each service as a process of its own."`
 }
 
@@ -27,7 +28,7 @@ func (c *up) Run(ctx context.Context) error {
 	return demo.Up(ctx, demo.Options{
 		Quiet: c.Quiet, Terminal: view.New(os.Stdout),
 		Stack: local.Config{
-			Dir: c.State, PortBase: c.PortBase, Fsync: true, Processes: c.Processes,
+			Dir: c.State, PortBase: c.PortBase, Fsync: true, Plaintext: c.Plaintext, Processes: c.Processes,
 			OTLPEndpoint: env["OTEL_EXPORTER_OTLP_ENDPOINT"], Env: env,
 		},
 	})

@@ -85,7 +85,7 @@ func settings(o Options) map[string]string {
 }
 
 func show(ctx context.Context, o Options, what source, stack *local.Stack, received *spans.Receiver) error {
-	from, err := connect(stack.At)
+	from, err := connect(stack)
 	if err != nil {
 		return err
 	}

@@ -26,10 +26,10 @@ type reads struct {
 	conns map[string]*grpc.ClientConn
 }
 
-func connect(at local.Addresses) (*reads, error) {
+func connect(stack *local.Stack) (*reads, error) {
 	r := &reads{conns: map[string]*grpc.ClientConn{}}
 	for _, service := range local.Services {
-		conn, err := rpc.Dial(rpc.ClientConfig{Target: at.GRPC[service], Plaintext: true}, rpc.ClientDeps{Service: "demo"})
+		conn, err := rpc.Dial(stack.Client(service), rpc.ClientDeps{Service: "demo"})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("connect to %s: %w", service, err), r.close())
 		}

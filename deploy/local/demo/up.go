@@ -9,6 +9,7 @@ import (
 
 	"github.com/fenceline-dev/fenceline/deploy/local"
 	"github.com/fenceline-dev/fenceline/deploy/local/view"
+	"github.com/fenceline-dev/fenceline/pkg/certs"
 	"github.com/fenceline-dev/fenceline/pkg/obs"
 )
 
@@ -54,7 +55,7 @@ func run(ctx context.Context, o Options, stack *local.Stack) error {
 
 // settle has the sample pull request reviewed, so that what is asked about is there.
 func settle(ctx context.Context, o Options, stack *local.Stack) (*walk, error) {
-	from, err := connect(stack.At)
+	from, err := connect(stack)
 	if err != nil {
 		return nil, err
 	}
@@ -74,9 +75,13 @@ func settle(ctx context.Context, o Options, stack *local.Stack) (*walk, error) {
 
 func addresses(t *view.Terminal, stack *local.Stack) {
 	t.Title("Where everything listens")
+	speaks := "gRPC, mutual TLS"
+	if stack.Operator() == (certs.Files{}) {
+		speaks = "gRPC, plain text"
+	}
 	rows := [][]string{{"ingest", "webhook (HTTP)", "http://" + stack.At.Webhook + "/webhook"}}
 	for _, s := range []string{"ingest", "scheduler", "reviewer", "ledger", "publisher"} {
-		rows = append(rows, []string{s, "gRPC, plain text", stack.At.GRPC[s]},
+		rows = append(rows, []string{s, speaks, stack.At.GRPC[s]},
 			[]string{s, "health, metrics, pprof", "http://" + stack.At.Debug[s] + "/readyz /metrics /debug/pprof/"})
 	}
 	rows = append(rows,
@@ -93,8 +98,12 @@ func hints(o Options, w *walk) {
 	t, at, tenant := o.Terminal, w.stack.At, w.delivery.GetTenant()
 	grpcurl, note := findGrpcurl()
 	t.Title("Ask the services" + note)
+	secured := "-plaintext"
+	if files := w.stack.Operator(); files != (certs.Files{}) {
+		secured = fmt.Sprintf("-cacert %s -cert %s -key %s", relative(files.CA), relative(files.Cert), relative(files.Key))
+	}
 	call := func(service, body, method string) {
-		t.Line("  %s -plaintext -d '%s' %s %s", grpcurl, body, at.GRPC[service], t.Bold(method))
+		t.Line("  %s %s -d '%s' %s %s", grpcurl, secured, body, at.GRPC[service], t.Bold(method))
 	}
 	call("ingest", fmt.Sprintf(`{"tenant":%q}`, tenant), "fenceline.ingest.v1.DeliveryService/ListDeliveries")
 	call("ingest", fmt.Sprintf(`{"tenant":%q}`, tenant), "fenceline.ingest.v1.IntegrationService/ListProjects")
@@ -106,7 +115,7 @@ func hints(o Options, w *walk) {
 	call("ledger", fmt.Sprintf(`{"tenant":%q}`, tenant), "fenceline.ledger.v1.AccountService/GetBalance")
 	call("publisher", fmt.Sprintf(`{"tenant":%q}`, tenant), "fenceline.publisher.v1.IntentService/ListIntents")
 	call("scheduler", `{"state":"MESSAGE_STATE_DISPATCHED","page_size":5}`, "fenceline.outbox.v1.OutboxService/ListMessages")
-	t.Line("  %s -plaintext %s list", grpcurl, at.GRPC["scheduler"])
+	t.Line("  %s %s %s list", grpcurl, secured, at.GRPC["scheduler"])
 
 	t.Title("Play the people on the simulated GitHub")
 	repo := fmt.Sprintf("http://%s/repositories/%d", at.Control, w.repo.ID)
@@ -126,11 +135,18 @@ func hints(o Options, w *walk) {
 	t.Line("  curl -sS 'http://%s/truth/comments?repository=%d&number=%d'", at.Control, w.repo.ID, w.pull.Number)
 
 	t.Title("Why was it (not) reviewed?")
-	scheduler := ""
+	flags := ""
 	if at.GRPC["scheduler"] != local.FixedScheduler() {
-		scheduler = " --scheduler " + at.GRPC["scheduler"]
+		flags = " --scheduler " + at.GRPC["scheduler"]
 	}
-	t.Line("  %s explain%s %s", self(), scheduler, w.pull.HTMLURL)
+	switch files := w.stack.Operator(); files {
+	case certs.Files{}:
+		flags += " --plaintext"
+	case local.OperatorFiles(local.StateDir("up")): // where it looks by itself
+	default:
+		flags += fmt.Sprintf(" --ca %s --cert %s --key %s", relative(files.CA), relative(files.Cert), relative(files.Key))
+	}
+	t.Line("  %s explain%s %s", self(), flags, w.pull.HTMLURL)
 }
 
 // findGrpcurl is how grpcurl is called from here, with a note where it is not there.
