@@ -122,7 +122,7 @@ func (w *world) settings(service string) map[string]string {
 		w.github(env, p, info)
 	case "scheduler":
 		maps.Copy(env, map[string]string{
-			"SCHEDULER_LEDGER_ADDR": w.proxies["ledger"].addr, "SCHEDULER_PUBLISHER_ADDR": w.proxies["publisher"].addr,
+			"SCHEDULER_LEDGER_ADDR": w.proxies["ledger"].addr, "SCHEDULER_PUBLISHER_ADDR": w.proxies["publisher"].addr, "SCHEDULER_REVIEWER_ADDR": w.proxies["reviewer"].addr,
 			"SCHEDULER_REDIS_ADDR": w.redis, "SCHEDULER_DOORBELL_STREAM": w.stream,
 			"SCHEDULER_QUIET": "100ms", "SCHEDULER_MAX_WAIT": "2s", "SCHEDULER_LAPSE_PAUSE": "100ms", "SCHEDULER_READ_LAG": "200ms",
 			"SCHEDULER_RELEASE_PAUSE": "200ms", "SCHEDULER_RETRY_MAX": "1s", "SCHEDULER_LEASE": "5s",

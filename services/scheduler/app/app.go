@@ -17,10 +17,12 @@ import (
 	"github.com/fenceline-dev/fenceline/pkg/obs"
 	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
+	"github.com/fenceline-dev/fenceline/pkg/purge"
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	ledgerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/ledger/v1"
 	outboxv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/outbox/v1"
 	publisherv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/publisher/v1"
+	reviewerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/reviewer/v1"
 	schedulerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1"
 	schedulerrpc "github.com/fenceline-dev/fenceline/services/scheduler/internal/rpc"
 	"github.com/fenceline-dev/fenceline/services/scheduler/internal/store"
@@ -64,7 +66,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	p.Ready("database", db.Ping)
 
 	peers := map[string]grpc.ClientConnInterface{}
-	for name, addr := range map[string]string{"ledger": cfg.Ledger, "publisher": cfg.Publisher} {
+	for name, addr := range map[string]string{"ledger": cfg.Ledger, "publisher": cfg.Publisher, "reviewer": cfg.Reviewer} {
 		conn, err := rpc.Dial(cfg.RPC.Peer(name, addr),
 			rpc.ClientDeps{Service: service, Tracer: p.Tracer, Meter: p.Meter, Log: p.Log})
 		if err != nil {
@@ -91,6 +93,12 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	schedulerv1.RegisterSchedulerServiceServer(server, schedulerrpc.NewScheduler(targets, targets, targets, p.Log, fenced))
 	schedulerv1.RegisterTargetServiceServer(server, schedulerrpc.NewTargets(targets, targets, targets, targets))
 	outboxv1.RegisterOutboxServiceServer(server, outbox.NewService(box, db))
+	outboxv1.RegisterErasureServiceServer(server, outbox.NewErasure(targets))
+	purger, err := purge.New(cfg.Purge, p.Log, p.Meter,
+		append(targets.Kinds(cfg.retention()), targets.Lifecycles(cfg.Lifecycle), box.Retention(db, cfg.Outbox))...)
+	if err != nil {
+		return err
+	}
 
 	dispatcher := outbox.NewDispatcher(outbox.DispatcherConfig{
 		Outbox: box, DB: db, Peers: peers, Bell: bell,
@@ -98,11 +106,15 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 			"doorbell:" + cfg.Stream,
 			publisherv1.PublisherService_PublishEpoch_FullMethodName,
 			ledgerv1.LedgerService_IssueReceipt_FullMethodName,
+			ledgerv1.LedgerService_PurgeLifecycle_FullMethodName,
+			reviewerv1.ReviewerService_PurgeLifecycle_FullMethodName,
+			publisherv1.PublisherService_PurgeLifecycle_FullMethodName,
 		},
 		Settings: cfg.Outbox, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter,
 	})
 	p.Go("grpc", server.Run)
 	p.Go("outbox", dispatcher.Run)
+	p.Go("purge", purger.Run)
 	return nil
 }
 

@@ -11,8 +11,10 @@ import (
 	"github.com/fenceline-dev/fenceline/pkg/obs"
 	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
+	"github.com/fenceline-dev/fenceline/pkg/purge"
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	"github.com/fenceline-dev/fenceline/services/scheduler/internal/scheduler"
+	"github.com/fenceline-dev/fenceline/services/scheduler/internal/store"
 )
 
 // Config is everything that can be set of the scheduler.
@@ -22,10 +24,12 @@ type Config struct {
 	Debug  boot.DebugConfig `envPrefix:"SCHEDULER_"`
 	Bell   doorbell.Config  `envPrefix:"SCHEDULER_"`
 	Outbox outbox.Settings  `envPrefix:"SCHEDULER_"`
+	Purge  purge.Settings   `envPrefix:"SCHEDULER_"`
 	Obs    obs.Config
 
 	Ledger    string `env:"SCHEDULER_LEDGER_ADDR,required" doc:"host:port of the ledger"`
 	Publisher string `env:"SCHEDULER_PUBLISHER_ADDR,required" doc:"host:port of the publisher"`
+	Reviewer  string `env:"SCHEDULER_REVIEWER_ADDR,required" doc:"host:port of the reviewer, which is told when a lifecycle ends"`
 	Stream    string `env:"SCHEDULER_DOORBELL_STREAM" envDefault:"reviews" doc:"Redis stream that wakes the reviewers"`
 
 	Quiet     time.Duration `env:"SCHEDULER_QUIET" envDefault:"30s" doc:"how long a pull request must be quiet before it is reviewed"`
@@ -38,6 +42,11 @@ type Config struct {
 	LapseMax  time.Duration `env:"SCHEDULER_LAPSE_PAUSE_MAX" envDefault:"1h" doc:"longest pause after a lapsed claim"`
 	Release   time.Duration `env:"SCHEDULER_RELEASE_PAUSE" envDefault:"10s" doc:"pause after a release that names none"`
 	RetryMax  time.Duration `env:"SCHEDULER_RETRY_MAX" envDefault:"1h" doc:"longest pause that a release or an empty budget may ask for"`
+
+	Lifecycle  time.Duration `env:"SCHEDULER_RETENTION_LIFECYCLE" envDefault:"2160h" doc:"how long a pull request must be at rest before its lifecycle ends: runs, attempts, findings, epochs, intents and accounting go, and the same comparison may be reviewed again; 0: never"`
+	Activities time.Duration `env:"SCHEDULER_RETENTION_ACTIVITIES" envDefault:"2160h" doc:"how long activities are known, so that one that comes again is recorded once, at least 1h; 0: for ever"`
+	Decisions  time.Duration `env:"SCHEDULER_RETENTION_DECISIONS" envDefault:"2160h" doc:"how long decisions are kept, which explain what happened, at least 1h; 0: for ever"`
+	Pauses     time.Duration `env:"SCHEDULER_RETENTION_PAUSES" envDefault:"24h" doc:"how long pauses are kept once they have ended, at least 1h; 0: for ever"`
 }
 
 // Load reads and validates the configuration; every problem is reported at once.
@@ -83,6 +92,17 @@ func (c Config) Validate() error {
 	if c.MaxClaim > longestClaim {
 		errs = append(errs, fmt.Errorf("SCHEDULER_MAX_CLAIM is %s: it must be at most %s", c.MaxClaim, longestClaim))
 	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"ACTIVITIES", c.Activities}, {"DECISIONS", c.Decisions}, {"PAUSES", c.Pauses}} {
+		if d.value != 0 && d.value < time.Hour {
+			errs = append(errs, fmt.Errorf("SCHEDULER_RETENTION_%s is %s: it must be 0, for ever, or at least 1h", d.name, d.value))
+		}
+	}
+	if c.Lifecycle < 0 {
+		errs = append(errs, fmt.Errorf("SCHEDULER_RETENTION_LIFECYCLE is %s: it can't be negative", c.Lifecycle))
+	}
 	if c.Stream == "" {
 		errs = append(errs, errors.New("SCHEDULER_DOORBELL_STREAM is empty"))
 	}
@@ -90,6 +110,10 @@ func (c Config) Validate() error {
 		return c.rules().Validate()
 	}
 	return errors.Join(errs...)
+}
+
+func (c Config) retention() store.Retention {
+	return store.Retention{Activities: c.Activities, Decisions: c.Decisions, Pauses: c.Pauses}
 }
 
 func (c Config) rules() scheduler.Rules {

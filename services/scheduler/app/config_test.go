@@ -8,7 +8,8 @@ import (
 func required() map[string]string {
 	return map[string]string{
 		"SCHEDULER_DSN": "postgres://x", "SCHEDULER_LEDGER_ADDR": "127.0.0.1:1", "SCHEDULER_PUBLISHER_ADDR": "127.0.0.1:1",
-		"SCHEDULER_PLAINTEXT": "true",
+		"SCHEDULER_REVIEWER_ADDR": "127.0.0.1:1",
+		"SCHEDULER_PLAINTEXT":     "true",
 	}
 }
 

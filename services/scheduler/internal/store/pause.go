@@ -59,9 +59,6 @@ func (s *Store) setPause(ctx context.Context, tx *pg.Tx, tenant *scheduler.Tenan
 	if _, err := tx.Exec(ctx, setPause, pauseArgs(tenant, p)); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, purgePauses); err != nil {
-		return err
-	}
 	if p.Until.IsZero() {
 		return nil
 	}

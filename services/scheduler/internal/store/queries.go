@@ -94,20 +94,19 @@ SELECT p.id, p.scope, p.host, p.installation_id, p.project_id, p.target_id, p.ca
             OR p.scope = 'project' AND p.project_id = t.project_id
             OR p.scope = 'target' AND p.target_id = t.id)`
 
+	// One that is set again while it holds, or soon after, is the same pause, for longer.
 	setPause = `
 INSERT INTO scheduler.pauses AS p (id, tenant, scope, host, installation_id, project_id, target_id, cause, reason, until)
 VALUES (@id, @tenant, @scope, @host, @installation_id, @project_id, @target_id, @cause, @reason, @until)
 ON CONFLICT ON CONSTRAINT pauses_scope DO UPDATE
-   SET reason = EXCLUDED.reason, until = EXCLUDED.until, set_at = clock_timestamp()`
+   SET reason = EXCLUDED.reason, until = EXCLUDED.until,
+       set_at = CASE WHEN p.until < clock_timestamp() - interval '1 hour' THEN clock_timestamp() ELSE p.set_at END`
 
 	clearPause = `
 DELETE FROM scheduler.pauses AS p
  WHERE p.scope = @scope AND p.host = @host AND p.installation_id = @installation_id
    AND p.project_id IS NOT DISTINCT FROM @project_id AND p.target_id IS NOT DISTINCT FROM @target_id
    AND p.cause = @cause`
-
-	// System: an ended pause is of no more use.
-	purgePauses = `DELETE FROM scheduler.pauses AS p WHERE p.until < clock_timestamp() - interval '1 hour'`
 )
 
 var (
@@ -161,6 +160,6 @@ var queries = map[string]string{
 	"saveTarget": saveTarget, "saveFenced": saveFenced, "saveHeld": saveHeld, "saveRun": saveRun,
 	"knownRuns": knownRuns, "insertActivity": insertActivity, "getActivity": getActivity,
 	"insertDecisions": insertDecisions, "takeTurns": takeTurns, "targetPauses": targetPauses,
-	"setPause": setPause, "clearPause": clearPause, "purgePauses": purgePauses,
+	"setPause": setPause, "clearPause": clearPause,
 	"lockLapsed": lockLapsed, "lockReady": lockReady,
 }

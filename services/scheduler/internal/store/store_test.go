@@ -118,6 +118,7 @@ func TestQueriesPrepare(t *testing.T) {
 	db := pgtest.New(t, migrations.FS)
 	all := maps.Clone(queries)
 	maps.Copy(all, readQueries)
+	maps.Copy(all, retentionQueries)
 	maps.Copy(all, departQueries)
 	pgtest.PrepareAll(t, db, "scheduler", all)
 }
