@@ -70,10 +70,10 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 		return err
 	}
 	publisherv1.RegisterPublisherServiceServer(server, publisherrpc.NewPublisher(intents, intents))
-	publisherv1.RegisterIntentServiceServer(server, publisherrpc.NewIntents(intents))
+	publisherv1.RegisterIntentServiceServer(server, publisherrpc.NewIntents(intents, peer.NewReviewer(reviewer)))
 	outboxv1.RegisterOutboxServiceServer(server, outbox.NewService(out, db))
 	outboxv1.RegisterErasureServiceServer(server, outbox.NewErasure(intents))
-	purger, err := purge.New(cfg.Purge, p.Log, p.Meter, intents.Outdated(cfg.Outdated), out.Retention(db, cfg.Outbox))
+	purger, err := purge.New(cfg.Purge, p.Log, p.Meter, intents.Outdated(cfg.Outdated), intents.Answered(cfg.Outdated), out.Retention(db, cfg.Outbox))
 	if err != nil {
 		return err
 	}
@@ -143,6 +143,7 @@ func newSender(cfg Config, p *boot.Process, intents *store.Store, wakeup worker.
 		Scheduler: peer.NewScheduler(scheduler), Reviewer: peer.NewReviewer(reviewer), Reader: gh,
 		Surfaces: map[publisher.SurfaceKind]worker.Surface{
 			publisher.SurfaceSummary: github.Comments{GitHub: gh}, publisher.SurfaceCheckRun: github.Checks{GitHub: gh},
+			publisher.SurfaceReaction: github.Reactions{GitHub: gh}, publisher.SurfaceReply: github.Comments{GitHub: gh},
 		},
 		Wakeup: wakeup, Log: p.Log, Tracer: p.Tracer.Tracer(service), Metrics: metrics,
 	}, nil

@@ -93,12 +93,16 @@ type Epoch struct {
 	Reason      string
 	Detail      string
 	NewerHead   string
+	Reply       *Reply // of KindReply
 	Traceparent string
 	CreatedAt   time.Time
 }
 
 // Validate reports what the kind of the epoch needs and it does not have.
 func (e Epoch) Validate() error {
+	if e.Kind == KindReply && e.Reply != nil {
+		return e.Reply.validate()
+	}
 	if e.Kind != KindResult {
 		return nil
 	}
@@ -116,6 +120,9 @@ func (e Epoch) Validate() error {
 // Refs are the surfaces that the epoch speaks on, in the order in which they are written: a check run
 // concludes only after the comment's intent has ended.
 func (e Epoch) Refs() []Ref {
+	if e.Reply != nil {
+		return e.Reply.refs()
+	}
 	refs := []Ref{{Kind: SurfaceSummary}}
 	if e.Kind.hasCheck() && e.Run != nil && e.Run.HeadSHA != "" {
 		refs = append(refs, Ref{Kind: SurfaceCheckRun, Key: e.Run.HeadSHA + ":" + e.Run.ID.String()})
@@ -125,6 +132,9 @@ func (e Epoch) Refs() []Ref {
 
 // IntentKey is the idempotency key of the epoch's intent on a surface, unique within the tenant.
 func (e Epoch) IntentKey(r Ref) string {
+	if e.Reply != nil {
+		return fmt.Sprintf("reply:%s:%s", e.Reply.ID, r.Kind)
+	}
 	return fmt.Sprintf("%s:%d:%d:%s", e.Target, e.At.Lifecycle, e.At.Epoch, r.Kind)
 }
 
@@ -154,6 +164,9 @@ func (e Epoch) Digest() []byte {
 	if r := e.Run; r != nil {
 		fmt.Fprintf(h, "%s %q %q %q %q %d %s\n", r.ID, r.BaseRef, r.BaseSHA, r.HeadSHA, r.MergeBaseSHA, r.Ordinal, r.Attempt)
 		fmt.Fprintf(h, "%t %d %d %d %q %d\n", r.Clean, r.Errors, r.Warnings, r.Infos, r.Engine, r.CostMicros)
+	}
+	if r := e.Reply; r != nil {
+		fmt.Fprintf(h, "%q %d %s %q\n", r.ID, r.Comment, r.Reaction, r.Sentence)
 	}
 	return h.Sum(nil)
 }

@@ -9,7 +9,13 @@ type Output struct {
 // Render writes what the work's epoch says on a surface. A check run is rendered once the comment's
 // intent has ended, and says so where it ended without a comment.
 func (w Work) Render(keys Keyring, ref Ref, rv Review) Output {
+	if r := w.Epoch.Reply; r != nil && ref.Kind == SurfaceReaction {
+		return Output{Body: string(r.Reaction)}
+	}
 	marker := keys.Marker(w.Epoch.PlaceOf(ref), Mark{At: w.Epoch.At, Run: w.Epoch.RunID()})
+	if r := w.Epoch.Reply; r != nil {
+		return Output{Body: marker + "\n" + Sentence(r.Sentence) + "\n"}
+	}
 	if ref.Kind == SurfaceCheckRun {
 		check := CheckRun(marker, w.Epoch, rv, w.Summary())
 		return Output{Body: check.Summary, Check: &check}

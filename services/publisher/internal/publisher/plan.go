@@ -73,6 +73,9 @@ func (w Work) MayBeOut() time.Time {
 	return until
 }
 
+// Waits tells an intent that is not to be written yet: a check run concludes once the comment's has ended.
+func (w Work) Waits(i Intent) bool { return i.Ref.Kind == SurfaceCheckRun && !w.Summary().Ended() }
+
 // Summary is the epoch's intent for the comment.
 func (w Work) Summary() Intent {
 	for _, c := range w.Cells {
@@ -105,6 +108,8 @@ func (w Work) Publication() Publication {
 		case SurfaceCheckRun:
 			p.CheckRunID = i.GitHubID
 			p.Delivered = p.Delivered || shown && p.Reason == ReasonNothing
+		case SurfaceReaction, SurfaceReply:
+			p.Delivered = shown
 		}
 		if !shown && p.Reason == "" {
 			p.Reason = i.Reason

@@ -168,7 +168,9 @@ func footer(e Epoch) string {
 	if trace := e.TraceID(); trace != "" {
 		facts = append(facts, "trace "+Code(trace, 32))
 	}
-	facts = append(facts, fmt.Sprintf("epoch %d", e.At.Epoch))
+	if e.At.Epoch > 0 { // a preview has none
+		facts = append(facts, fmt.Sprintf("epoch %d", e.At.Epoch))
+	}
 	b.WriteString(strings.Join(facts, " · "))
 	b.WriteByte('\n')
 	return b.String()

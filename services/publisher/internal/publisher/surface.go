@@ -7,10 +7,12 @@ type SurfaceKind string
 const (
 	SurfaceSummary  SurfaceKind = "summary"
 	SurfaceCheckRun SurfaceKind = "check_run"
+	SurfaceReaction SurfaceKind = "reaction" // on the comment that a reply answers
+	SurfaceReply    SurfaceKind = "reply"    // a reply's comment
 )
 
-// Ref names a surface within its target. Key is empty for the summary, of which there is one, and
-// "<head sha>:<run id>" for a check run.
+// Ref names a surface within its target. Key is empty for the summary, of which there is one,
+// "<head sha>:<run id>" for a check run, and the reply's id for an answer.
 type Ref struct {
 	Kind SurfaceKind
 	Key  string

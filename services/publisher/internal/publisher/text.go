@@ -20,6 +20,11 @@ func Code(s string, limit int) string {
 
 // plain is the inside of a code span: one line, never empty, no backtick, nothing hidden.
 func plain(s string, limit int) string {
+	return strings.ReplaceAll(plainMarked(s, limit), "`", "'")
+}
+
+// plainMarked is plain, but for its backticks.
+func plainMarked(s string, limit int) string {
 	var b strings.Builder
 	var last rune
 	text := []rune(strings.TrimSpace(strings.ToValidUTF8(s, "\ufffd")))
@@ -36,8 +41,6 @@ func plain(s string, limit int) string {
 		switch {
 		case hidden(r):
 			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
-		case r == '`':
-			b.WriteByte('\'')
 		case r == '@' && !word(last) && word(next):
 			b.WriteRune('＠') // no mention, for whoever reads the raw text
 		case r == '#' && unicode.IsDigit(next):

@@ -21,11 +21,14 @@ type intents interface {
 // Intents serves IntentService.
 type Intents struct {
 	publisherv1.UnimplementedIntentServiceServer
-	store intents
+	store  intents
+	review reviews
 }
 
-// NewIntents returns the IntentService over its store.
-func NewIntents(store intents) *Intents { return &Intents{store: store} }
+// NewIntents returns the IntentService over its store; review knows what previews show.
+func NewIntents(store intents, review reviews) *Intents {
+	return &Intents{store: store, review: review}
+}
 
 // ListIntents reads a tenant's intents, newest first.
 func (s *Intents) ListIntents(ctx context.Context, req *publisherv1.ListIntentsRequest) (*publisherv1.ListIntentsResponse, error) {
@@ -84,10 +87,15 @@ var stateNames = map[publisher.State]publisherv1.IntentState{
 var surfaces = map[publisher.SurfaceKind]publisherv1.Surface{
 	publisher.SurfaceSummary:  publisherv1.Surface_SURFACE_SUMMARY,
 	publisher.SurfaceCheckRun: publisherv1.Surface_SURFACE_CHECK_RUN,
+	publisher.SurfaceReaction: publisherv1.Surface_SURFACE_REPLY,
+	publisher.SurfaceReply:    publisherv1.Surface_SURFACE_REPLY,
 }
 
 func intent(r publisher.Record) *publisherv1.Intent {
 	i := r.Intent
+	if i.Kind == publisher.KindReply {
+		i.Target, i.At = publisher.TargetID{}, publisher.Position{} // of nobody but us
+	}
 	return &publisherv1.Intent{
 		IntentId: i.ID.String(), Tenant: r.Tenant.String(), Key: i.Key, TargetId: i.Target.String(),
 		Lifecycle: i.At.Lifecycle, Epoch: i.At.Epoch, Kind: string(i.Kind), Surface: surfaces[i.Ref.Kind],

@@ -82,6 +82,9 @@ type workRow struct {
 	EpochReason    string
 	Detail         string
 	NewerHeadSha   string
+	ReplyID        string
+	CommentID      int64
+	Reaction       string
 	Traceparent    string
 	EpochCreatedAt time.Time
 
@@ -133,6 +136,10 @@ func (r workRow) epoch(at publisher.Position) publisher.Epoch {
 		},
 		Reason: r.EpochReason, Detail: r.Detail, NewerHead: r.NewerHeadSha,
 		Traceparent: r.Traceparent, CreatedAt: r.EpochCreatedAt,
+	}
+	if e.Kind == publisher.KindReply {
+		e.Reply = &publisher.Reply{ID: r.ReplyID, Comment: r.CommentID, Reaction: publisher.Reaction(r.Reaction), Sentence: r.Detail}
+		e.Detail = ""
 	}
 	if r.RunID.Valid {
 		e.Run = &publisher.Run{

@@ -40,6 +40,10 @@ func epochArgs(e publisher.Epoch) pgx.NamedArgs {
 	if e.Run != nil {
 		r = *e.Run
 	}
+	reply, detail := publisher.Reply{}, e.Detail
+	if e.Reply != nil {
+		reply, detail = *e.Reply, e.Reply.Sentence
+	}
 	return pgx.NamedArgs{
 		"tenant": e.Tenant, "target": e.Target, "lifecycle": e.At.Lifecycle, "epoch": e.At.Epoch,
 		"kind": string(e.Kind), "digest": e.Digest(), "project": e.PR.Project, "host": e.PR.Host,
@@ -47,8 +51,8 @@ func epochArgs(e publisher.Epoch) pgx.NamedArgs {
 		"number": e.PR.Number, "run": some(r.ID), "base_ref": r.BaseRef, "base_sha": r.BaseSHA,
 		"head_sha": r.HeadSHA, "merge_base_sha": r.MergeBaseSHA, "ordinal": r.Ordinal, "attempt": some(r.Attempt),
 		"clean": r.Clean, "errors": r.Errors, "warnings": r.Warnings, "infos": r.Infos, "engine": r.Engine,
-		"cost": r.CostMicros, "reason": e.Reason, "detail": e.Detail, "newer_head": e.NewerHead,
-		"traceparent": e.Traceparent,
+		"cost": r.CostMicros, "reason": e.Reason, "detail": detail, "newer_head": e.NewerHead,
+		"reply": reply.ID, "comment": reply.Comment, "reaction": string(reply.Reaction), "traceparent": e.Traceparent,
 	}
 }
 

@@ -23,6 +23,9 @@ var Destinations = []string{
 // say queues the messages that follow from the changes, each in the trace of its epoch.
 func (s *Store) say(ctx context.Context, b *pg.Batch, c publisher.Claim, ch publisher.Changes) error {
 	for _, w := range ch.Ended {
+		if w.Epoch.Reply != nil {
+			continue // nobody waits for it
+		}
 		if err := s.queue(ctx, b, w.Epoch, publicationMessage(w)); err != nil {
 			return err
 		}

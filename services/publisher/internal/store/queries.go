@@ -8,10 +8,10 @@ const (
 INSERT INTO publisher.epochs AS e
        (tenant, target_id, lifecycle, epoch, kind, digest, project_id, host, installation_id, repository_id,
         repository, number, run_id, base_ref, base_sha, head_sha, merge_base_sha, ordinal, attempt_id, clean,
-        errors, warnings, infos, engine, cost_micros, reason, detail, newer_head_sha, traceparent)
+        errors, warnings, infos, engine, cost_micros, reason, detail, newer_head_sha, reply_id, comment_id, reaction, traceparent)
 VALUES (@tenant, @target, @lifecycle, @epoch, @kind, @digest, @project, @host, @installation, @repository_id,
         @repository, @number, @run, @base_ref, @base_sha, @head_sha, @merge_base_sha, @ordinal, @attempt, @clean,
-        @errors, @warnings, @infos, @engine, @cost, @reason, @detail, @newer_head, @traceparent)
+        @errors, @warnings, @infos, @engine, @cost, @reason, @detail, @newer_head, @reply, @comment, @reaction, @traceparent)
 ON CONFLICT (tenant, target_id, lifecycle, epoch) DO UPDATE
    SET digest = CASE WHEN e.digest = EXCLUDED.digest THEN e.digest END`
 
@@ -72,7 +72,7 @@ WITH due AS (
 SELECT e.tenant, e.target_id, e.lifecycle, e.epoch, e.kind, e.project_id, e.host, e.installation_id,
        e.repository_id, e.repository, e.number, e.run_id, e.base_ref, e.base_sha, e.head_sha,
        e.merge_base_sha, e.ordinal, e.attempt_id, e.clean, e.errors, e.warnings, e.infos, e.engine,
-       e.cost_micros, e.reason AS epoch_reason, e.detail, e.newer_head_sha, e.traceparent,
+       e.cost_micros, e.reason AS epoch_reason, e.detail, e.newer_head_sha, e.reply_id, e.comment_id, e.reaction, e.traceparent,
        e.created_at AS epoch_created_at,
        i.id, i.key, i.surface, i.surface_key, i.state, i.op, i.reason, i.attempts, i.holds, i.github_id,
        i.url, i.last_error, i.version, i.created_at, i.available_at, i.sent_at, i.ended_at,
@@ -212,7 +212,7 @@ func Queries() map[string]string {
 		"hurryIntent": hurryIntent, "queueDepth": queueDepth,
 		"lifecycleBusy": lifecycleBusy, "tenantBusy": tenantBusy, "deleteLifecycle": deleteLifecycle,
 		"deleteCheckSurfaces": deleteCheckSurfaces, "deleteTenant": deleteTenant, "eraseSurfaces": eraseSurfaces,
-		"eraseSenders": eraseSenders, "purgeOutdated": purgeOutdated,
+		"eraseSenders": eraseSenders, "purgeOutdated": purgeOutdated, "purgeAnswered": purgeAnswered,
 	}
 	for name, sql := range outbox.Queries(schema) {
 		all["outbox."+name] = sql

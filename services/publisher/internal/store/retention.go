@@ -79,8 +79,13 @@ func (s *Store) remove(ctx context.Context, sql string, named pgx.NamedArgs) (n 
 	return n, s.db.SystemBatch(ctx, b)
 }
 
-// Outdated is the purge of epochs that have ended and are not their target's last, with their intents and
+// Outdated is the purge of epochs that have ended and are replies or not their target's last, with their intents and
 // bodies: nothing reads them but people. The last goes with its lifecycle.
 func (s *Store) Outdated(retention time.Duration) purge.Kind {
 	return purge.Kind{Name: "epochs", Retention: retention, Most: mostEpochs, Remove: purge.Statement(s.db, purgeOutdated)}
+}
+
+// Answered is the purge of where replies were written, once they are gone themselves.
+func (s *Store) Answered(retention time.Duration) purge.Kind {
+	return purge.Kind{Name: "surfaces", Retention: retention, Remove: purge.Statement(s.db, purgeAnswered)}
 }

@@ -73,10 +73,25 @@ DELETE FROM publisher.epochs AS e
        SELECT d.tenant, d.target_id, d.lifecycle, d.epoch
          FROM publisher.epochs AS d
         WHERE d.ended_at < (SELECT clock_timestamp() - @age::interval)
-          AND EXISTS (SELECT FROM publisher.epochs AS l
-                       WHERE l.tenant = d.tenant AND l.target_id = d.target_id
-                         AND (l.lifecycle, l.epoch) > (d.lifecycle, d.epoch))
+          AND (d.kind = 'reply'
+               OR EXISTS (SELECT FROM publisher.epochs AS l
+                           WHERE l.tenant = d.tenant AND l.target_id = d.target_id
+                             AND (l.lifecycle, l.epoch) > (d.lifecycle, d.epoch)))
         ORDER BY d.ended_at
+        LIMIT @limit
+          FOR UPDATE SKIP LOCKED)`
+
+	// A reply's surfaces are its own, and go after it.
+	purgeAnswered = `
+DELETE FROM publisher.surfaces AS f
+ WHERE (f.tenant, f.target_id, f.surface, f.surface_key) IN (
+       SELECT d.tenant, d.target_id, d.surface, d.surface_key
+         FROM publisher.surfaces AS d
+        WHERE d.surface IN ('reaction', 'reply') AND d.updated_at < (SELECT clock_timestamp() - @age::interval)
+          AND NOT EXISTS (SELECT FROM publisher.intents AS i
+                           WHERE i.tenant = d.tenant AND i.target_id = d.target_id
+                             AND i.surface = d.surface AND i.surface_key = d.surface_key)
+        ORDER BY d.updated_at
         LIMIT @limit
           FOR UPDATE SKIP LOCKED)`
 )

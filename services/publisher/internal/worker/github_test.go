@@ -42,6 +42,11 @@ type comment struct {
 	Body   string
 }
 
+type reaction struct {
+	ID, Comment, Author int64
+	Content             string
+}
+
 type checkRun struct {
 	ID   int64
 	Body map[string]any
@@ -55,6 +60,7 @@ type fakeGitHub struct {
 	pulls    map[string]map[string]any
 	comments map[int64]comment
 	checks   map[int64]checkRun
+	reacted  []reaction
 	log      []string // "POST comment 5", in order
 
 	// fault may answer instead, before or after the call has had its effect (then status is what was
@@ -193,6 +199,9 @@ func (g *fakeGitHub) answer(r *http.Request) (int, any, map[string]string) {
 		if !ok {
 			return 404, missing, nil
 		}
+		if len(path) > 5 {
+			return g.react(r, id, in)
+		}
 		if r.Method == http.MethodPatch {
 			c.Body = in["body"].(string)
 			g.comments[id] = c
@@ -230,6 +239,27 @@ func (g *fakeGitHub) answer(r *http.Request) (int, any, map[string]string) {
 		return 200, map[string]any{"total_count": len(list), "check_runs": list}, nil
 	}
 	return 404, missing, nil
+}
+
+// react lists the reactions to a comment, or adds one, which each account has once.
+func (g *fakeGitHub) react(r *http.Request, id int64, in map[string]any) (int, any, map[string]string) {
+	list := []any{}
+	for _, c := range g.reacted {
+		body := map[string]any{"id": c.ID, "content": c.Content, "user": map[string]any{"id": c.Author}}
+		switch {
+		case c.Comment != id:
+		case r.Method == http.MethodGet:
+			list = append(list, body)
+		case c.Author == botID && c.Content == in["content"]:
+			return 200, body, nil
+		}
+	}
+	if r.Method == http.MethodGet {
+		return 200, list, nil
+	}
+	g.next++
+	g.reacted = append(g.reacted, reaction{g.next, id, botID, in["content"].(string)})
+	return 201, map[string]any{"id": g.next, "content": in["content"], "user": map[string]any{"id": botID}}, nil
 }
 
 func (g *fakeGitHub) commentBody(c comment) map[string]any {

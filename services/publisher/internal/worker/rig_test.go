@@ -79,6 +79,7 @@ func (r *rig) sender(st Store) *Sender {
 		Rules:    publisher.DefaultRules, Keys: keys, Store: st, Scheduler: r.sched, Reviewer: r, Reader: gh,
 		Surfaces: map[publisher.SurfaceKind]Surface{
 			publisher.SurfaceSummary: github.Comments{GitHub: gh}, publisher.SurfaceCheckRun: github.Checks{GitHub: gh},
+			publisher.SurfaceReaction: github.Reactions{GitHub: gh}, publisher.SurfaceReply: github.Comments{GitHub: gh},
 		},
 		Wakeup: NewWakeup(), Log: slog.New(slog.DiscardHandler), Tracer: r.tracer, Metrics: metrics,
 	}

@@ -115,8 +115,9 @@ func (x *session) pause(ctx context.Context, w *publisher.Work, f publisher.Fail
 	if f.Suspended() { // the scheduler's pause holds us up, and may be ended by an event
 		x.pending.Pause = min(x.pending.Told, x.Rules.HoldMax)
 	}
-	epoch := w.Epoch
-	x.pending.Delayed = &epoch
+	if epoch := w.Epoch; epoch.Reply == nil { // a reply's target is none of the scheduler's
+		x.pending.Delayed = &epoch
+	}
 	x.Metrics.pause(ctx, f)
 	x.Log.WarnContext(ctx, "installation paused", "installation", x.claim.Installation, "reason", f.Word(), "for", x.pending.Told.String())
 }

@@ -14,6 +14,14 @@ import (
 // lookBack is how far before a write the search for it begins: clocks differ.
 const lookBack = 5 * time.Minute
 
+// lookFrom is from when on the output of an epoch can be there: an answer can't be older than its question.
+func lookFrom(w *publisher.Work) time.Time {
+	if w.Epoch.Reply == nil {
+		return time.Time{}
+	}
+	return w.Epoch.CreatedAt.Add(-lookBack)
+}
+
 // target works on the open epochs of one target, oldest first. What may have been sent is looked up to
 // the end, whatever is current; then only the last epoch can still be shown.
 func (x *session) target(ctx context.Context, works []publisher.Work) {
@@ -117,7 +125,7 @@ func (x *session) look(ctx context.Context, w *publisher.Work, c *publisher.Cell
 
 // publish shows the target's last epoch, if it is current.
 func (x *session) publish(ctx context.Context, w *publisher.Work) {
-	if !x.due(ctx, w) || !x.current(ctx, w) || !x.matches(ctx, w) {
+	if !x.due(ctx, w) || w.Epoch.Reply == nil && (!x.current(ctx, w) || !x.matches(ctx, w)) {
 		return
 	}
 	var review publisher.Review
@@ -130,7 +138,7 @@ func (x *session) publish(ctx context.Context, w *publisher.Work) {
 	}
 	for n := range w.Cells { // every lookup before the first write: the writes follow each other closely
 		if c := &w.Cells[n]; !x.lost && !x.paused {
-			x.look(ctx, w, c, time.Time{})
+			x.look(ctx, w, c, lookFrom(w))
 		}
 	}
 	for n := range w.Cells {
@@ -148,7 +156,7 @@ func (x *session) due(ctx context.Context, w *publisher.Work) bool {
 		if c.Intent.State != publisher.StatePending || c.Intent.Available.After(now) || x.lost {
 			continue
 		}
-		if c.Intent.Ref.Kind != publisher.SurfaceSummary && !summary.Ended() && summary.Available.After(now) {
+		if w.Waits(c.Intent) && summary.Available.After(now) {
 			x.apply(ctx, w, c, publisher.Held{Until: summary.Available, Reason: "the comment comes first"})
 			continue
 		}

@@ -21,7 +21,7 @@ func (x *session) write(ctx context.Context, w *publisher.Work, c *publisher.Cel
 		if x.lost || x.paused || ctx.Err() != nil {
 			return
 		}
-		if c.Intent.Ref.Kind != publisher.SurfaceSummary && !w.Summary().Ended() {
+		if w.Waits(c.Intent) {
 			return
 		}
 		switch x.Rules.Next(*c, x.now()) {
@@ -35,7 +35,7 @@ func (x *session) write(ctx context.Context, w *publisher.Work, c *publisher.Cel
 		if c.Intent.State != publisher.StatePending || x.lost || x.paused {
 			return
 		}
-		x.look(ctx, w, c, time.Time{})
+		x.look(ctx, w, c, lookFrom(w))
 	}
 }
 

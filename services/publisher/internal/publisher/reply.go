@@ -1,0 +1,82 @@
+package publisher
+
+import (
+	"fmt"
+	"strings"
+)
+
+// KindReply answers a slash command. It is about no run, and current for good.
+const KindReply Kind = "reply"
+
+// Reaction is what a comment is answered with at least.
+type Reaction string
+
+// The reactions.
+const (
+	Eyes     Reaction = "eyes"
+	ThumbsUp Reaction = "thumbs_up"
+	Confused Reaction = "confused"
+)
+
+// Reply is the answer to a comment: a reaction, and one sentence where it has something to say.
+type Reply struct {
+	ID       string // names its cause
+	Comment  int64  // GitHub's id of what is answered
+	Reaction Reaction
+	Sentence string
+}
+
+func (r Reply) refs() []Ref {
+	refs := []Ref{{Kind: SurfaceReaction, Key: r.ID}}
+	if r.Sentence != "" {
+		refs = append(refs, Ref{Kind: SurfaceReply, Key: r.ID})
+	}
+	return refs
+}
+
+func (r Reply) validate() error {
+	switch {
+	case r.ID == "" || r.Comment <= 0:
+		return fmt.Errorf("%w: a reply needs its cause and the comment it answers", ErrInvalidEpoch)
+	case r.Reaction == "":
+		return fmt.Errorf("%w: a reply needs a reaction", ErrInvalidEpoch)
+	}
+	return nil
+}
+
+// maxSentence bounds a sentence, in characters.
+const maxSentence = 2000
+
+// Sentence shows what ingest says as one paragraph: code spans stay as they are, and nothing else of it is
+// Markdown, HTML, a mention, a reference or a command.
+func Sentence(s string) string {
+	text := strings.Split(plainMarked(s, maxSentence), "`")
+	for i := range text {
+		if i%2 == 0 || i == len(text)-1 { // outside of code, or a span that nobody closes
+			text[i] = escape(text[i])
+		}
+	}
+	out := strings.Join(text, "`")
+	if len(text)%2 == 0 {
+		out = strings.Join(text[:len(text)-1], "`") + "'" + text[len(text)-1]
+	}
+	if strings.ContainsAny(out[:1], "/#+-=") { // a command, a heading, a list
+		out = "\\" + out
+	}
+	return out
+}
+
+// escape keeps Markdown and HTML from being made of a text (CommonMark 0.31, section 2.4).
+func escape(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if strings.ContainsRune(`\*_[]<>&|~!$`, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// Preview renders what the summary of a run's result would say, without the marker that makes it one.
+func Preview(e Epoch, rv Review) string { return strings.TrimPrefix(Summary("", e, rv), "\n") }
