@@ -112,7 +112,7 @@ SELECT i.key, i.state, i.last_error FROM publisher.intents AS i JOIN scheduler.t
 	{"every comment of ours was recorded before it was posted", false, `
 SELECT s.id FROM seen AS s WHERE s.ours AND NOT EXISTS (
   SELECT FROM publisher.intents AS i JOIN publisher.epochs AS e USING (tenant, target_id, lifecycle, epoch)
-   WHERE i.surface = 'summary' AND e.repository_id = s.repository AND e.number = s.number AND i.sent_at IS NOT NULL
+   WHERE i.surface IN ('summary', 'reply') AND e.repository_id = s.repository AND e.number = s.number AND i.sent_at IS NOT NULL
      AND (e.lifecycle, e.epoch) = (s.first_lifecycle, s.first_epoch))`},
 	{"no two visible comments of one surface", true, `
 SELECT repository, number, surface FROM seen WHERE ours AND visible GROUP BY 1, 2, 3 HAVING count(*) > 1`},
