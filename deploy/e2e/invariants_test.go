@@ -121,7 +121,8 @@ SELECT s.id FROM publisher.surfaces AS f JOIN seen AS s ON s.id = f.github_id WH
 	{"a visible comment says what the page should say", true, `
 SELECT s.id, s.epoch, t.epoch, t.page_kind FROM seen AS s
   JOIN scheduler.targets AS t ON t.repository_id = s.repository AND t.number = s.number
- WHERE s.ours AND s.visible AND t.page_delivery = 'delivered' AND (s.lifecycle, s.epoch) <> (t.lifecycle, t.epoch)`},
+ WHERE s.ours AND s.visible AND t.page_delivery = 'delivered' AND (s.lifecycle, s.epoch) <> (t.lifecycle, t.epoch)
+   AND NOT EXISTS (SELECT FROM publisher.intents AS i WHERE i.surface = 'reply' AND i.github_id = s.id)`},
 	{"no lower epoch overwrites a higher one", false, `
 SELECT id FROM seen WHERE backwards`},
 	{"one check run per run, concluded", true, `
