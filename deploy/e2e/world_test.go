@@ -71,7 +71,8 @@ func newWorld(t *testing.T) *world {
 	return newWorldOn(t, db, db.Name)
 }
 
-func newWorldOn(t *testing.T, db database, stream string) *world {
+// newWorldOn makes a world whose App is subscribed to further events beside those of pull requests.
+func newWorldOn(t *testing.T, db database, stream string, events ...string) *world {
 	t.Helper()
 	w := &world{
 		T: t, db: db, stream: stream, redis: redistest.New(t),
