@@ -79,7 +79,7 @@ func newWorldOn(t *testing.T, db database, stream string, events ...string) *wor
 		proxies: map[string]*proxy{}, procs: map[string]*process{}, debug: map[string]string{}, env: map[string]map[string]string{},
 	}
 	// It outlives the test until its truth was compared.
-	sim, err := githubsim.Start(context.WithoutCancel(t.Context()), githubsim.Config{WebhookSecret: secret, Events: []string{"pull_request"}})
+	sim, err := githubsim.Start(context.WithoutCancel(t.Context()), githubsim.Config{WebhookSecret: secret, Events: append([]string{"pull_request"}, events...)})
 	if err != nil {
 		t.Fatal(err)
 	}
