@@ -61,6 +61,7 @@ SELECT r.id, a.state FROM scheduler.runs AS r LEFT JOIN reviewer.attempts AS a O
 SELECT run_id FROM scheduler.decisions WHERE kind = 'accepted' GROUP BY 1 HAVING count(*) > 1`},
 	{"every started attempt has money held before", false, `
 SELECT a.id FROM reviewer.attempts AS a LEFT JOIN ledger.reservations AS v ON v.tenant = a.tenant AND v.attempt_id = a.id
+  JOIN scheduler.targets AS t ON t.id = a.target_id AND t.lifecycle = a.lifecycle
  WHERE a.started_at IS NOT NULL AND (v.attempt_id IS NULL OR v.state = 'tombstone' OR v.held_at > a.started_at)`},
 	{"a reservation is closed once", false, `
 SELECT attempt_id FROM ledger.transfers WHERE kind IN ('settle', 'void') GROUP BY tenant, attempt_id HAVING count(*) > 1`},
@@ -84,7 +85,8 @@ SELECT a.tenant FROM ledger.accounts AS a JOIN ledger.transfers AS t USING (tena
 	{"nobody holds and spends more than was granted", false, `
 SELECT tenant FROM ledger.accounts WHERE reserved + spent > granted`},
 	{"transfers are numbered without a gap", false, `
-SELECT tenant FROM ledger.transfers GROUP BY tenant HAVING count(*) <> max(sequence) OR min(sequence) <> 1`},
+SELECT a.tenant FROM ledger.accounts AS a JOIN ledger.transfers AS t USING (tenant)
+ GROUP BY a.tenant HAVING sum(t.covers) <> a.sequence OR count(*) FILTER (WHERE t.kind = 'opening') > 1`},
 	{"a run that ended has a complete receipt", true, `
 SELECT c.run_id, r.state FROM ledger.receipts AS c LEFT JOIN scheduler.runs AS r ON r.id = c.run_id
  WHERE c.completed_at IS NULL AND r.state IS DISTINCT FROM 'open'`},
@@ -113,7 +115,9 @@ SELECT i.key, i.state, i.last_error FROM publisher.intents AS i JOIN scheduler.t
 SELECT s.id FROM seen AS s WHERE s.ours AND NOT EXISTS (
   SELECT FROM publisher.intents AS i JOIN publisher.epochs AS e USING (tenant, target_id, lifecycle, epoch)
    WHERE i.surface IN ('summary', 'reply') AND e.repository_id = s.repository AND e.number = s.number AND i.sent_at IS NOT NULL
-     AND (e.lifecycle, e.epoch) = (s.first_lifecycle, s.first_epoch))`},
+     AND (e.lifecycle, e.epoch) = (s.first_lifecycle, s.first_epoch))
+   AND NOT EXISTS (SELECT FROM scheduler.targets AS t -- whose lifecycle has ended, and its intents with it
+                    WHERE t.repository_id = s.repository AND t.number = s.number AND t.lifecycle > s.first_lifecycle)`},
 	{"no two visible comments of one surface", true, `
 SELECT repository, number, surface FROM seen WHERE ours AND visible GROUP BY 1, 2, 3 HAVING count(*) > 1`},
 	{"no surface is somebody else's comment", false, `
@@ -122,7 +126,7 @@ SELECT s.id FROM publisher.surfaces AS f JOIN seen AS s ON s.id = f.github_id WH
 SELECT s.id, s.epoch, t.epoch, t.page_kind FROM seen AS s
   JOIN scheduler.targets AS t ON t.repository_id = s.repository AND t.number = s.number
  WHERE s.ours AND s.visible AND t.page_delivery = 'delivered' AND (s.lifecycle, s.epoch) <> (t.lifecycle, t.epoch)
-   AND NOT EXISTS (SELECT FROM publisher.intents AS i WHERE i.surface = 'reply' AND i.github_id = s.id)`},
+   AND (s.lifecycle = t.lifecycle OR t.read_at IS NOT NULL) -- or nothing was read since the lifecycle of before ended`},
 	{"no lower epoch overwrites a higher one", false, `
 SELECT id FROM seen WHERE backwards`},
 	{"one check run per run, concluded", true, `
