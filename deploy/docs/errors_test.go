@@ -34,7 +34,7 @@ func documentedReasons(t *testing.T) []documented {
 // owners are the services under which the table has a reason of this package.
 func owners(where string) []string {
 	switch where {
-	case "pkg/rpc", "pkg/outbox":
+	case "pkg/rpc", "pkg/outbox", "pkg/purge":
 		return []string{"all"}
 	case "pkg/ghapp":
 		return []string{"reviewer", "publisher"}

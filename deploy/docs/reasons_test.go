@@ -28,7 +28,7 @@ var sayers = []string{"voidReason", "failure", "skipReason"}
 var tables = []string{"statuses", "refusals", "hopeless"}
 
 // speakers are the packages below pkg whose reasons reach people.
-var speakers = []string{"pkg/rpc", "pkg/outbox", "pkg/ghapp"}
+var speakers = []string{"pkg/rpc", "pkg/outbox", "pkg/purge", "pkg/ghapp"}
 
 // collector walks the code and gathers reasons from wherever the house puts them.
 type collector struct {
