@@ -121,7 +121,7 @@ SELECT ` + targetList + `, clock_timestamp()
 
 	// System: the tenants with something due are found by stepping through the index, each gives its oldest,
 	// and those who were served longest ago come first. A few more candidates than asked for stand in for
-	// those that another worker is just taking.
+	// those that other workers are just taking. What is paused is read once, not once per candidate.
 	lockReady = `
 WITH RECURSIVE waiting AS (
     (SELECT t.tenant FROM scheduler.targets AS t WHERE t.ready_at IS NOT NULL ORDER BY t.tenant LIMIT 1)
@@ -130,7 +130,11 @@ WITH RECURSIVE waiting AS (
              WHERE t.ready_at IS NOT NULL AND t.tenant > w.tenant ORDER BY t.tenant LIMIT 1)
       FROM waiting AS w
      WHERE w.tenant IS NOT NULL
-), candidates AS MATERIALIZED (
+), paused AS MATERIALIZED (
+    SELECT p.scope, p.host, p.installation_id, p.project_id, p.target_id
+      FROM scheduler.pauses AS p
+     WHERE p.until IS NULL OR p.until > clock_timestamp()
+), candidates AS (
     SELECT c.id, c.ready_at, u.claimed_at AS turn,
            row_number() OVER (PARTITION BY w.tenant ORDER BY c.ready_at, c.id) AS rank
       FROM waiting AS w
@@ -139,14 +143,19 @@ WITH RECURSIVE waiting AS (
         SELECT t.id, t.ready_at
           FROM scheduler.targets AS t
          WHERE t.tenant = w.tenant AND t.ready_at <= clock_timestamp() AND t.claim_id IS NULL
-           AND NOT EXISTS (SELECT FROM scheduler.pauses AS p WHERE ` + pauseCovers + `)
+           AND t.host NOT IN (SELECT p.host FROM paused AS p WHERE p.scope = 'host')
+           AND (t.host, t.installation_id) NOT IN (SELECT p.host, p.installation_id FROM paused AS p WHERE p.scope = 'installation')
+           AND t.project_id NOT IN (SELECT p.project_id FROM paused AS p WHERE p.scope = 'project' AND p.project_id IS NOT NULL)
+           AND t.id NOT IN (SELECT p.target_id FROM paused AS p WHERE p.scope = 'target' AND p.target_id IS NOT NULL)
          ORDER BY t.ready_at, t.id
          LIMIT @limit + 8
      ) AS c
      WHERE w.tenant IS NOT NULL
+), first AS MATERIALIZED (
+    SELECT c.* FROM candidates AS c ORDER BY c.rank, c.turn NULLS FIRST, c.ready_at, c.id LIMIT @limit * 4 + 8
 )
 SELECT ` + targetList + `, clock_timestamp()
-  FROM candidates AS c
+  FROM first AS c
   JOIN scheduler.targets AS t ON t.id = c.id
  WHERE t.claim_id IS NULL AND t.ready_at <= clock_timestamp()
  ORDER BY c.rank, c.turn NULLS FIRST, c.ready_at, c.id
