@@ -29,7 +29,8 @@ var invariants = []invariant{
 	{"every delivery that names work has exactly one message", false, `
 SELECT d.delivery_id, count(o.id) FROM ingest.deliveries AS d
   LEFT JOIN ingest.outbox AS o ON o.key = format('%s:activity:delivery:%s/%s/%s:0:%s#%s', d.tenant, d.host, d.hook, d.delivery_id, d.repository_id, d.number)
- WHERE d.decision IN ('trigger_review', 'update_target') GROUP BY d.id HAVING count(o.id) <> 1`},
+  LEFT JOIN ingest.commands AS c ON c.id = d.id
+ WHERE d.decision IN ('trigger_review', 'update_target') GROUP BY d.id HAVING count(o.id) + count(c.id) <> 1`},
 	{"every message about a pull request is recorded", true, `
 SELECT o.key FROM (SELECT * FROM ingest.outbox UNION ALL SELECT * FROM publisher.outbox) AS o
  WHERE o.destination LIKE '%/RecordActivity'
