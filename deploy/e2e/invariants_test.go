@@ -26,7 +26,7 @@ type invariant struct {
 const ended = `('accepted', 'reused', 'skipped', 'refused', 'released', 'lapsed', 'fenced', 'read_lags', 'over_budget')`
 
 var invariants = []invariant{
-	{"every delivery that names work has exactly one message", false, `
+	{"every delivery that names work has exactly one message, or one command", false, `
 SELECT d.delivery_id, count(o.id) FROM ingest.deliveries AS d
   LEFT JOIN ingest.outbox AS o ON o.key = format('%s:activity:delivery:%s/%s/%s:0:%s#%s', d.tenant, d.host, d.hook, d.delivery_id, d.repository_id, d.number)
   LEFT JOIN ingest.commands AS c ON c.id = d.id
