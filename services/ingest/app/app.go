@@ -92,18 +92,32 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	if err != nil {
 		return err
 	}
+	peers := map[string]grpc.ClientConnInterface{"scheduler": scheduler, "publisher": publisher}
+	for name, addr := range map[string]string{"ledger": cfg.Retention.Ledger, "reviewer": cfg.Retention.Reviewer} {
+		conn, err := rpc.Dial(cfg.RPC.Peer(name, addr), rpc.ClientDeps{Service: service, Tracer: p.Tracer, Meter: p.Meter, Log: p.Log})
+		if err != nil {
+			return err
+		}
+		p.OnStop(name, func(context.Context) error { return conn.Close() })
+		peers[name] = conn
+	}
+	purger, err := purger(cfg, p, receipts, box, db)
+	if err != nil {
+		return err
+	}
 
 	dispatcher := outbox.NewDispatcher(outbox.DispatcherConfig{
-		Outbox: box, DB: db, Peers: map[string]grpc.ClientConnInterface{"scheduler": scheduler, "publisher": publisher},
-		Destinations: []string{
+		Outbox: box, DB: db, Peers: peers,
+		Destinations: append(store.ErasureDestinations(),
 			schedulerv1.SchedulerService_RecordActivity_FullMethodName,
 			schedulerv1.SchedulerService_RecordIntegration_FullMethodName,
 			publisherv1.PublisherService_PublishReply_FullMethodName,
-		},
+		),
 		Settings: cfg.Outbox, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter,
 	})
 	p.Go("webhooks", webhooks.Run)
 	p.Go("grpc", server.Run)
 	p.Go("outbox", dispatcher.Run)
+	p.Go("purge", purger.Run)
 	return nil
 }

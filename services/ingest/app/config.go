@@ -29,6 +29,8 @@ type Config struct {
 	Commands CommandConfig  `envPrefix:"INGEST_"`
 	Webhook  ListenerConfig `envPrefix:"INGEST_"`
 
+	Retention RetentionConfig `envPrefix:"INGEST_"`
+
 	Scheduler string `env:"INGEST_SCHEDULER_ADDR,required" doc:"host:port of the scheduler"`
 
 	Secret         config.Secret `env:"INGEST_WEBHOOK_SECRET,required" doc:"the App's webhook secret, at least 8 characters"`

@@ -22,6 +22,7 @@ import (
 func enough() map[string]string {
 	return map[string]string{
 		"INGEST_DSN": "postgres://fl_ingest@127.0.0.1/fenceline", "INGEST_SCHEDULER_ADDR": "127.0.0.1:1", "INGEST_PUBLISHER_ADDR": "127.0.0.1:1",
+		"INGEST_LEDGER_ADDR": "127.0.0.1:1", "INGEST_REVIEWER_ADDR": "127.0.0.1:1",
 		"INGEST_WEBHOOK_SECRET": "correct horse battery", "INGEST_GITHUB_APP_ID": "424242", "INGEST_PLAINTEXT": "true",
 		"INGEST_GITHUB_PRIVATE_KEY": appKey(), "INGEST_GITHUB_BASE_URL": "http://127.0.0.1:1/",
 	}

@@ -18,7 +18,9 @@ import (
 
 func TestQueriesPrepare(t *testing.T) {
 	t.Parallel()
-	pgtest.PrepareAll(t, pgtest.New(t, migrations.FS), "ingest", queries)
+	db := pgtest.New(t, migrations.FS)
+	pgtest.PrepareAll(t, db, "ingest", queries)
+	pgtest.PrepareAll(t, db, "ingest", retentionQueries)
 }
 
 // TestCatalog: the exceptions are what makes an account, an installation or a repository belong to one
