@@ -240,7 +240,7 @@ type said struct {
 }
 
 func say(c control.Comment) said {
-	s := said{ours: c.Author.Type == "Bot"}
+	s := said{ours: c.Author.Login == "fenceline[bot]"}
 	if !s.ours {
 		return s
 	}
