@@ -47,13 +47,13 @@ type Command struct {
 	Refusals int // of the same account in the same project, of late
 }
 
-// CommandOf returns what an admitted event asks for; false where it asks for nothing.
-func CommandOf(id CommandID, r Receipt, e Event, p Policy) (Command, bool) {
+// CommandOf returns what an admitted event asks for; false where it asks for nothing. It bears its receipt's id.
+func CommandOf(r Receipt, e Event, p Policy) (Command, bool) {
 	if !r.Decision.Activity() || r.Tenant == nil || r.Project == nil {
 		return Command{}, false
 	}
 	c := Command{
-		ID: id, Tenant: *r.Tenant, Project: *r.Project, Cause: r.Source.DeliveryID, Verb: VerbRerun, Host: r.Source.Host,
+		ID: CommandID(r.ID), Tenant: *r.Tenant, Project: *r.Project, Cause: r.Source.DeliveryID, Verb: VerbRerun, Host: r.Source.Host,
 		InstallationID: r.InstallationID, Repository: e.Repository, By: e.Sender, TraceParent: r.TraceParent,
 	}
 	switch e.Name {

@@ -64,7 +64,7 @@ func (s *Store) receiveActivity(ctx context.Context, r *ingest.Receipt, e ingest
 	own(r, admitted, i)
 	b := &pg.Batch{}
 	b.Queue(insertReceipt, receiptArgs(*r))
-	if command, ok := ingest.CommandOf(ingest.CommandID(newID()), *r, e, s.policy); ok {
+	if command, ok := ingest.CommandOf(*r, e, s.policy); ok {
 		b.Queue(insertCommand, commandArgs(command))
 		b.OnCommit(s.ring)
 	} else if r.Decision.Activity() {
@@ -103,7 +103,7 @@ func (s *Store) enrolAndRecord(ctx context.Context, tx *pg.Tx, r *ingest.Receipt
 	if _, err := tx.Exec(ctx, insertReceipt, receiptArgs(*r)); err != nil {
 		return err
 	}
-	if command, ok := ingest.CommandOf(ingest.CommandID(newID()), *r, e, s.policy); ok {
+	if command, ok := ingest.CommandOf(*r, e, s.policy); ok {
 		if _, err := tx.Exec(ctx, insertCommand, commandArgs(command)); err != nil {
 			return err
 		}
