@@ -117,8 +117,8 @@ SELECT s.id FROM seen AS s WHERE s.ours AND NOT EXISTS (
   SELECT FROM publisher.intents AS i JOIN publisher.epochs AS e USING (tenant, target_id, lifecycle, epoch)
    WHERE i.surface IN ('summary', 'reply') AND e.repository_id = s.repository AND e.number = s.number AND i.sent_at IS NOT NULL
      AND (e.lifecycle, e.epoch) = (s.first_lifecycle, s.first_epoch))
-   AND NOT EXISTS (SELECT FROM scheduler.targets AS t -- whose lifecycle has ended, and its intents with it
-                    WHERE t.repository_id = s.repository AND t.number = s.number AND t.lifecycle > s.first_lifecycle)`},
+   AND EXISTS (SELECT FROM scheduler.targets AS t -- unless its lifecycle has ended, or it was erased, and its intents with it
+                WHERE t.repository_id = s.repository AND t.number = s.number AND t.lifecycle = s.first_lifecycle)`},
 	{"no two visible comments of one surface", true, `
 SELECT repository, number, surface FROM seen WHERE ours AND visible GROUP BY 1, 2, 3 HAVING count(*) > 1`},
 	{"no surface is somebody else's comment", false, `
