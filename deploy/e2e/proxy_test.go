@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
@@ -37,7 +38,9 @@ type call func(ctx context.Context, send func() ([]byte, error)) ([]byte, error)
 // proxy stands before one service, at an address that stays while the service dies and comes back. What
 // goes wrong between two services goes wrong here.
 type proxy struct {
-	addr string
+	addr  string
+	creds credentials.TransportCredentials // to the service
+	relay *relay                           // where the services go past this proxy; nil: they don't
 
 	mu      sync.Mutex
 	backend *grpc.ClientConn
@@ -52,7 +55,7 @@ func newProxy(t *testing.T) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{addr: lis.Addr().String(), faults: map[string]call{}, calls: map[string]int{}}
+	p := &proxy{addr: lis.Addr().String(), creds: insecure.NewCredentials(), faults: map[string]call{}, calls: map[string]int{}}
 	srv := grpc.NewServer(grpc.ForceServerCodecV2(raw{}), grpc.UnknownServiceHandler(p.serve))
 	go func() { _ = srv.Serve(lis) }()
 	t.Cleanup(srv.Stop)
@@ -68,10 +71,13 @@ func (p *proxy) to(t *testing.T, addr string) {
 		_ = p.backend.Close()
 		p.backend = nil
 	}
+	if p.relay != nil {
+		p.relay.to(addr)
+	}
 	if addr == "" {
 		return
 	}
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(p.creds))
 	if err != nil {
 		t.Fatal(err)
 	}
