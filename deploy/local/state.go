@@ -24,6 +24,9 @@ func StateDir(name string) string {
 	return filepath.Join("/tmp", "fenceline-"+strconv.Itoa(os.Geteuid()), name)
 }
 
+// Usual reports whether a stack in that folder is where commands look that are told nothing.
+func Usual(dir string) bool { return os.Getenv(envState) == "" && dir == StateDir("up") }
+
 // state is the folder of one running stack.
 type state struct {
 	dir  string

@@ -66,9 +66,9 @@ func (c *initCA) Run() error {
 
 type issueCA struct {
 	Dir      string    `arg:"" help:"Folder of the authority."`
-	Service  string    `enum:",ingest,scheduler,reviewer,ledger,publisher" default:"" help:"For this service." xor:"whom"`
-	Operator string    `help:"For an operator of this name." xor:"whom"`
-	Client   string    `help:"For a client of this name, which acts for --tenant alone." xor:"whom"`
+	Service  string    `enum:",ingest,scheduler,reviewer,ledger,publisher" default:"" help:"For this service."`
+	Operator string    `help:"For an operator of this name."`
+	Client   string    `help:"For a client of this name, which acts for --tenant alone."`
 	Tenant   uuid.UUID `help:"The client's tenant."`
 	Host     []string  `help:"Name or address of a machine of the service; may be repeated."`
 	Days     int       `default:"90" help:"How long the certificate is valid."`
@@ -93,21 +93,23 @@ func (c *issueCA) Run() error {
 }
 
 func (c *issueCA) identity() (certs.Identity, error) {
-	var id certs.Identity
-	switch {
-	case c.Service != "":
-		id = certs.Service(c.Service)
-	case c.Operator != "":
-		id = certs.Operator(c.Operator)
-	case c.Client != "":
-		id = certs.Client(c.Tenant, c.Client)
-	default:
-		return id, errors.New("say whom it is for: --service, --operator, or --client with --tenant")
+	var ids []certs.Identity
+	for _, f := range []struct {
+		name string
+		id   certs.Identity
+	}{
+		{c.Service, certs.Service(c.Service)},
+		{c.Operator, certs.Operator(c.Operator)},
+		{c.Client, certs.Client(c.Tenant, c.Client)},
+	} {
+		if f.name != "" {
+			ids = append(ids, f.id)
+		}
 	}
-	if c.Client == "" && c.Tenant != uuid.Nil {
-		return id, errors.New("--tenant is a client's")
+	if len(ids) != 1 || (c.Client != "") != (c.Tenant != uuid.Nil) {
+		return certs.Identity{}, errors.New("say whom it is for: --service, or --operator, or --client and --tenant")
 	}
-	return id, id.Validate()
+	return ids[0], ids[0].Validate()
 }
 
 func issue(w io.Writer, dir ca.Dir, a *ca.Authority, r ca.Request) error {

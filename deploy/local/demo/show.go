@@ -32,6 +32,9 @@ func (w *walk) gather(ctx context.Context) error {
 	}
 	w.runs = runs.GetRuns()
 	slices.Reverse(w.runs)
+	if i := slices.IndexFunc(w.runs, func(r *schedulerv1.Run) bool { return r.GetRunId() == w.run.GetRunId() }); i >= 0 {
+		w.run = w.runs[i] // it was read when it was resolved, before it had a result
+	}
 	attempts, err := w.from.reviews.ListAttempts(ctx, &reviewerv1.ListAttemptsRequest{Tenant: tenant, TargetId: target})
 	if err != nil {
 		return fmt.Errorf("read the attempts: %w", err)

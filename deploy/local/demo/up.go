@@ -139,11 +139,10 @@ func hints(o Options, w *walk) {
 	if at.GRPC["scheduler"] != local.FixedScheduler() {
 		flags = " --scheduler " + at.GRPC["scheduler"]
 	}
-	switch files := w.stack.Operator(); files {
-	case certs.Files{}:
+	switch files := w.stack.Operator(); {
+	case files == certs.Files{}:
 		flags += " --plaintext"
-	case local.OperatorFiles(local.StateDir("up")): // where it looks by itself
-	default:
+	case !local.Usual(o.Stack.Dir): // where it doesn't look by itself, in another shell
 		flags += fmt.Sprintf(" --ca %s --cert %s --key %s", relative(files.CA), relative(files.Cert), relative(files.Key))
 	}
 	t.Line("  %s explain%s %s", self(), flags, w.pull.HTMLURL)
