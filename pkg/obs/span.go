@@ -17,6 +17,8 @@ const (
 	SpanWebhook           = "webhook"            // ingest: one HTTP request of GitHub
 	SpanReceipt           = "receipt"            // ingest: receipt and outbox message
 	SpanCommand           = "command"            // ingest: one slash command or re-run, looked into
+	SpanRedeliver         = "redeliver"          // ingest: GitHub asked to deliver once more
+	SpanSweepProject      = "sweep project"      // ingest: open pull requests that differ from what was read
 	SpanOutboxDispatch    = "outbox dispatch"    // every service: one message sent
 	SpanRecordActivity    = "record activity"    // scheduler: an activity folded into its target
 	SpanRecordIntegration = "record integration" // scheduler: installation or project changed

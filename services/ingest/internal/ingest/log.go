@@ -62,6 +62,15 @@ const (
 	MissedExpired   MissedState = "expired"   // GitHub holds it no longer
 )
 
+// MissedEnds counts the missed deliveries that ended by themselves.
+type MissedEnds struct{ Recovered, GivenUp int64 }
+
+// Pass is how far a pass through the delivery log has come.
+type Pass struct {
+	Cursor string    // where it goes on, empty: at the top
+	Seen   time.Time // what is older has been looked at; zero: nothing has
+}
+
 // Newest reduces a page of the log to what is decided by: of each delivery its newest attempt, where none of
 // them was delivered, and the ids of those that were.
 func Newest(list []Attempt) (failed []Attempt, delivered []string) {

@@ -14,9 +14,18 @@ const StateGone = "gone"
 // SweptProject is a project whose open pull requests are being listed.
 type SweptProject struct {
 	Project
-	Account  int64 // its installation's
-	Archived bool  // as it was seen last
-	Misses   int   // in a row, GitHub had no such repository for us
+	Claim    [16]byte // of this listing
+	Account  int64    // its installation's
+	Archived bool     // as it was seen last
+	Misses   int      // in a row, GitHub had no such repository for us
+}
+
+// SweepEnd is how a listing ends.
+type SweepEnd struct {
+	Next         time.Duration // until the next one
+	Done         bool          // it came to its end
+	Missed       bool          // GitHub had no such repository for us
+	Installation bool          // the same holds for all projects of the installation
 }
 
 // Target is a pull request as the scheduler last read it.

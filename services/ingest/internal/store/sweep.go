@@ -26,12 +26,6 @@ func (s *Store) Sweep(name string, lease time.Duration) *Sweep {
 	return &Sweep{store: s, name: name, me: newID(), lease: lease}
 }
 
-// Pass is how far the pass through the delivery log has come.
-type Pass struct {
-	Cursor string    // where it goes on, empty: at the top
-	Seen   time.Time // what is older has been looked at; zero: nothing has
-}
-
 func (w *Sweep) args(more pgx.NamedArgs) pgx.NamedArgs {
 	args := pgx.NamedArgs{"name": w.name, "holder": w.me, "lease": w.lease}
 	for k, v := range more {
@@ -41,7 +35,7 @@ func (w *Sweep) args(more pgx.NamedArgs) pgx.NamedArgs {
 }
 
 // Hold takes the sweep, where its time has come and nobody else holds it.
-func (w *Sweep) Hold(ctx context.Context) (p Pass, held bool, err error) {
+func (w *Sweep) Hold(ctx context.Context) (p ingest.Pass, held bool, err error) {
 	var top, seen *time.Time
 	b := &pg.Batch{}
 	b.Queue(holdSweep, w.args(nil)).QueryRow(func(row pgx.Row) error {
@@ -53,7 +47,7 @@ func (w *Sweep) Hold(ctx context.Context) (p Pass, held bool, err error) {
 		return err
 	})
 	if err := w.store.db.SystemBatch(ctx, b); err != nil {
-		return Pass{}, false, fmt.Errorf("hold sweep: %w", err)
+		return ingest.Pass{}, false, fmt.Errorf("hold sweep: %w", err)
 	}
 	p.Seen = or(seen)
 	return p, held, nil
@@ -170,12 +164,9 @@ func (w *LogSweep) EndPass(ctx context.Context, overlap, keep time.Duration) err
 	return nil
 }
 
-// Ended counts what ended by itself before the next delivery was taken.
-type Ended struct{ Recovered, GivenUp int64 }
-
-// Take gives out the missed delivery that is due the longest, its try already counted. found is false where
+// TakeMissed gives out the missed delivery that is due the longest, its try already counted. found is false where
 // none is due.
-func (w *LogSweep) Take(ctx context.Context, most int, first time.Duration) (m ingest.Missed, found bool, ended Ended, err error) {
+func (w *LogSweep) TakeMissed(ctx context.Context, most int, first time.Duration) (m ingest.Missed, found bool, ended ingest.MissedEnds, err error) {
 	err = w.store.db.System(ctx, func(tx *pg.Tx) error {
 		if err := w.stepIn(ctx, tx, renewSweep, nil); err != nil {
 			return err
@@ -188,7 +179,7 @@ func (w *LogSweep) Take(ctx context.Context, most int, first time.Duration) (m i
 		if err != nil {
 			return err
 		}
-		ended = Ended{Recovered: recovered.RowsAffected(), GivenUp: given.RowsAffected()}
+		ended = ingest.MissedEnds{Recovered: recovered.RowsAffected(), GivenUp: given.RowsAffected()}
 		err = tx.QueryRow(ctx, takeMissed, pgx.NamedArgs{"after": first}).Scan(&m.GUID, &m.Attempt, &m.Tries, &m.Event, &m.Action)
 		found = err == nil
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -197,18 +188,18 @@ func (w *LogSweep) Take(ctx context.Context, most int, first time.Duration) (m i
 		return err
 	})
 	if err != nil {
-		return ingest.Missed{}, false, Ended{}, fmt.Errorf("take missed delivery: %w", err)
+		return ingest.Missed{}, false, ingest.MissedEnds{}, fmt.Errorf("take missed delivery: %w", err)
 	}
 	return m, found, ended, nil
 }
 
-// End ends a missed delivery.
-func (w *LogSweep) End(ctx context.Context, m ingest.Missed, state ingest.MissedState) error {
+// EndMissed ends a missed delivery.
+func (w *LogSweep) EndMissed(ctx context.Context, m ingest.Missed, state ingest.MissedState) error {
 	return w.about(ctx, "end missed delivery", endMissed, m, pgx.NamedArgs{"state": state})
 }
 
-// PutOff gives a try back that GitHub's limits did not let happen.
-func (w *LogSweep) PutOff(ctx context.Context, m ingest.Missed, after time.Duration) error {
+// PutOffMissed gives a try back that GitHub's limits did not let happen.
+func (w *LogSweep) PutOffMissed(ctx context.Context, m ingest.Missed, after time.Duration) error {
 	return w.about(ctx, "put off missed delivery", putOffMissed, m, pgx.NamedArgs{"after": after})
 }
 
