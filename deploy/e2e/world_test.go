@@ -119,7 +119,7 @@ func (w *world) settings(service string) map[string]string {
 		maps.Copy(env, map[string]string{
 			"INGEST_SCHEDULER_ADDR": w.proxies["scheduler"].addr, "INGEST_PUBLISHER_ADDR": w.proxies["publisher"].addr,
 			"INGEST_LEDGER_ADDR": w.proxies["ledger"].addr, "INGEST_REVIEWER_ADDR": w.proxies["reviewer"].addr, "INGEST_WEBHOOK_LISTEN": "127.0.0.1:0",
-			"INGEST_WEBHOOK_SECRET": secret, "INGEST_ACCOUNTS": "*",
+			"INGEST_WEBHOOK_SECRET": secret, "INGEST_ACCOUNTS": "*", "INGEST_SWEEPS": "false",
 		})
 		w.github(env, p, info)
 	case "scheduler":

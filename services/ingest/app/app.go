@@ -10,6 +10,7 @@ import (
 
 	"github.com/fenceline-dev/fenceline/migrations"
 	"github.com/fenceline-dev/fenceline/pkg/boot"
+	"github.com/fenceline-dev/fenceline/pkg/ghapp"
 	"github.com/fenceline-dev/fenceline/pkg/migrate"
 	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
@@ -18,6 +19,8 @@ import (
 	outboxv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/outbox/v1"
 	publisherv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/publisher/v1"
 	schedulerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1"
+	"github.com/fenceline-dev/fenceline/services/ingest/internal/github"
+	"github.com/fenceline-dev/fenceline/services/ingest/internal/peer"
 	ingestrpc "github.com/fenceline-dev/fenceline/services/ingest/internal/rpc"
 	"github.com/fenceline-dev/fenceline/services/ingest/internal/store"
 	"github.com/fenceline-dev/fenceline/services/ingest/internal/webhook"
@@ -88,8 +91,16 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 	ingestv1.RegisterDeliveryServiceServer(server, ingestrpc.NewDeliveries(receipts))
 	ingestv1.RegisterIntegrationServiceServer(server, ingestrpc.NewIntegrations(receipts, receipts))
 	outboxv1.RegisterOutboxServiceServer(server, outbox.NewService(box, db))
-	publisher, err := serveRequests(cfg, p, server, receipts, scheduler)
+	app, err := ghapp.NewApp(cfg.GitHub, ghapp.Deps{Tracer: p.Tracer, Meter: p.Meter})
 	if err != nil {
+		return err
+	}
+	hub, targets := github.New(app), peer.NewScheduler(scheduler)
+	publisher, err := serveRequests(cfg, p, server, receipts, targets, hub)
+	if err != nil {
+		return err
+	}
+	if err := sweeps(cfg, p, receipts, hub, targets); err != nil {
 		return err
 	}
 	peers := map[string]grpc.ClientConnInterface{"scheduler": scheduler, "publisher": publisher}

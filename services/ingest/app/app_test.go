@@ -70,6 +70,7 @@ func startService(t *testing.T, set map[string]string) *running {
 	maps.Copy(env, map[string]string{
 		"INGEST_DSN": pgtest.New(t, migrations.FS).DSN(service), "INGEST_PG_ALLOW_UNSAFE": "true", "INGEST_WEBHOOK_LISTEN": "127.0.0.1:0",
 		"INGEST_DEBUG_LISTEN": "127.0.0.1:0", "INGEST_SCHEDULER_ADDR": server.Addr(), "INGEST_ACCOUNTS": "*", "INGEST_REFLECTION": "true",
+		"INGEST_SWEEPS": "false",
 	})
 	maps.Copy(env, set)
 	r, w := io.Pipe()

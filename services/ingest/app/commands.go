@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/fenceline-dev/fenceline/pkg/boot"
-	"github.com/fenceline-dev/fenceline/pkg/ghapp"
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	ingestv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/ingest/v1"
 	"github.com/fenceline-dev/fenceline/services/ingest/internal/command"
@@ -33,25 +32,21 @@ func (c CommandConfig) validate() error {
 }
 
 // serveRequests serves IngestService and carries out commands. It returns the connection to the publisher.
-func serveRequests(cfg Config, p *boot.Process, server grpc.ServiceRegistrar, s *store.Store, scheduler grpc.ClientConnInterface) (grpc.ClientConnInterface, error) {
+func serveRequests(cfg Config, p *boot.Process, server grpc.ServiceRegistrar, s *store.Store, targets *peer.Scheduler, hub *github.GitHub) (grpc.ClientConnInterface, error) {
 	publisher, err := rpc.Dial(cfg.RPC.Peer("publisher", cfg.Commands.Publisher),
 		rpc.ClientDeps{Service: service, Tracer: p.Tracer, Meter: p.Meter, Log: p.Log})
 	if err != nil {
 		return nil, err
 	}
 	p.OnStop("publisher", func(context.Context) error { return publisher.Close() })
-	app, err := ghapp.NewApp(cfg.GitHub, ghapp.Deps{Tracer: p.Tracer, Meter: p.Meter})
-	if err != nil {
-		return nil, err
-	}
 	metrics, err := command.NewMetrics(p.Meter.Meter(service), s.PendingCommands)
 	if err != nil {
 		return nil, err
 	}
-	targets, wakeup := peer.NewScheduler(scheduler), command.NewWakeup()
+	wakeup := command.NewWakeup()
 	s.OnCommand(wakeup.Ring)
 	worker := &command.Worker{
-		Store: s, Permissions: github.New(app), Finder: targets, Targets: targets, Wakeup: wakeup, Poll: cfg.Commands.Poll,
+		Store: s, Permissions: hub, Finder: targets, Targets: targets, Wakeup: wakeup, Poll: cfg.Commands.Poll,
 		Log: p.Log, Tracer: p.Tracer.Tracer(service), Metrics: metrics,
 	}
 	ingestv1.RegisterIngestServiceServer(server, ingestrpc.NewRequests(s, peer.NewFollower(targets, publisher), caller))

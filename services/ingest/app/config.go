@@ -27,6 +27,7 @@ type Config struct {
 	Obs    obs.Config
 
 	Commands CommandConfig  `envPrefix:"INGEST_"`
+	Sweep    SweepConfig    `envPrefix:"INGEST_"`
 	Webhook  ListenerConfig `envPrefix:"INGEST_"`
 
 	Retention RetentionConfig `envPrefix:"INGEST_"`

@@ -116,6 +116,7 @@ func TestEveryProblemAtOnce(t *testing.T) {
 				"INGEST_GITHUB_APP_ID", "INGEST_GITHUB_HOSTS", `"acme"`, `"-1"`, "INGEST_ENROLLMENT", "INGEST_PG_MAX_CONNS", "INGEST_OUTBOX_POLL", "LISTEN",
 			},
 		},
+		"no sweep at all":          {map[string]string{"INGEST_SWEEP_PROJECTS": "0s", "INGEST_REDELIVERY_TRIES": "0"}, []string{"INGEST_SWEEP_PROJECTS", "INGEST_REDELIVERY_TRIES"}},
 		"an empty secret":          {map[string]string{"INGEST_WEBHOOK_SECRET": ""}, []string{"INGEST_WEBHOOK_SECRET"}},
 		"a short secret":           {map[string]string{"INGEST_WEBHOOK_SECRET": "hunter2"}, []string{"INGEST_WEBHOOK_SECRET"}},
 		"not loopback":             {map[string]string{"INGEST_WEBHOOK_LISTEN": ":8080"}, []string{"INGEST_WEBHOOK_LISTEN"}},

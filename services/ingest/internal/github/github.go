@@ -68,3 +68,25 @@ func (g *GitHub) InstallationOf(ctx context.Context, repository int64) (ingest.I
 func unexpected() error {
 	return &ghapp.Failure{Class: ghapp.NotExecuted, Reason: ghapp.ReasonUnexpected, Method: http.MethodGet}
 }
+
+// Repositories lists a page of what an installation reaches. next is the following page, 0 after the last.
+func (g *GitHub) Repositories(ctx context.Context, installation int64, page int) (list []ingest.Repository, next int, err error) {
+	var got struct {
+		Repositories []struct {
+			ID    int64   `json:"id"`
+			Name  string  `json:"full_name"`
+			Owner account `json:"owner"`
+		} `json:"repositories"`
+	}
+	resp, err := g.app.Client(installation).Get(ctx, fmt.Sprintf("installation/repositories?per_page=%d&page=%d", pageSize, page), &got)
+	if err != nil {
+		return nil, 0, fmt.Errorf("list repositories: %w", err)
+	}
+	for _, r := range got.Repositories {
+		if r.ID == 0 || r.Owner.ID == 0 {
+			return nil, 0, fmt.Errorf("list repositories: %w", unexpected())
+		}
+		list = append(list, ingest.Repository{ID: r.ID, Name: r.Name, Owner: ingest.Account(r.Owner)})
+	}
+	return list, resp.NextPage, nil
+}

@@ -92,6 +92,9 @@ func Admit(d Decision, e Event, known Integration, p Policy) (admitted Decision,
 // AdmitIntegration says whose an installation's event is, and whether it still says something new. Events
 // come in any order: what is older than the state that is stored can't set it.
 func AdmitIntegration(d Decision, e Event, known Integration, p Policy) Decision {
+	if e.InstallationID == 0 {
+		return Decision{Ignore, "no_installation"}
+	}
 	if refused := refuse(e.Installer.ID, known, p); refused.Kind != "" {
 		return refused
 	}

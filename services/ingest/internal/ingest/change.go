@@ -23,6 +23,7 @@ type Change struct {
 	State   InstallationState // to set; empty: as it is
 	Adds    []Repository      // to enrol
 	Removes []Repository
+	Lists   bool // all projects of the installation are to be listed at once
 }
 
 // ChangeOf returns what an admitted event does. A payload lists repositories with other actions, too, as
@@ -41,7 +42,9 @@ func ChangeOf(e Event, known Integration, p Policy) Change {
 	case "installation.suspend":
 		c.Kind, c.State = ChangeSuspended, InstallationSuspended
 	case "installation.unsuspend":
-		c.Kind, c.State = ChangeUnsuspended, InstallationActive
+		c.Kind, c.State, c.Lists = ChangeUnsuspended, InstallationActive, true
+	case "installation.new_permissions_accepted", "organization.renamed", "installation_target.renamed":
+		c.Lists = true
 	case "installation_repositories.added":
 		c.Kind, c.Adds = ChangeAdded, e.Added
 	case "installation_repositories.removed":

@@ -43,6 +43,18 @@ func Decide(e Event) Decision {
 			return Decision{IntegrationChange, "repositories_" + e.Action}
 		}
 		return Decision{Ignore, "action_ignored"}
+	case "repository":
+		// All that a sweep then finds out from GitHub itself: a payload may be older than what it says.
+		switch e.Action {
+		case "renamed", "transferred", "archived", "unarchived", "deleted":
+			return Decision{IntegrationChange, "repository_" + e.Action}
+		}
+		return Decision{Ignore, "action_ignored"}
+	case "organization", "installation_target":
+		if e.Action == "renamed" {
+			return Decision{IntegrationChange, "account_renamed"}
+		}
+		return Decision{Ignore, "action_ignored"}
 	case "ping":
 		return Decision{Ignore, "ping"}
 	}

@@ -90,9 +90,10 @@ type Event struct {
 	Name           string // X-GitHub-Event
 	Action         string
 	InstallationID int64
-	Installer      Account // of installation events
+	Installer      Account // of events of an installation, a repository or an account: whose it is
 	InstalledAt    time.Time
 	Repository     Repository
+	From           Account // of a transferred repository: whose it was
 	PullRequest    PullRequest
 	Sender         Account // who caused it
 	ByBot          bool    // a bot caused it

@@ -1,9 +1,6 @@
 package ingest
 
-import (
-	"net/http"
-	"time"
-)
+import "time"
 
 // Attempt is one entry of the App's delivery log: one POST of a delivery, and how it was answered.
 type Attempt struct {
@@ -31,8 +28,7 @@ const (
 // other comes from what stands before it, or from GitHub, which shows 502 and 504 where nobody answered.
 func (a Attempt) Outcome() AttemptOutcome {
 	switch a.Status {
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusConflict,
-		http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
+	case 400, 401, 405, 409, 413, 415:
 		return AttemptRefused
 	}
 	if a.Status >= 200 && a.Status < 300 {

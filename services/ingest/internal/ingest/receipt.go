@@ -62,6 +62,15 @@ func (r Receipt) ActivityID(replay int32) string {
 	return fmt.Sprintf("delivery:%s/%s/%s:%d:%d#%d", r.Source.Host, r.Source.Hook, r.Source.DeliveryID, replay, r.RepositoryID, r.Number)
 }
 
+// Late reports whether a delivery would have been activity, had its repository been enrolled then.
+func (r Receipt) Late() bool {
+	switch r.Decision.Reason {
+	case "account_not_bound", "project_not_enrolled", "project_removed", "installation_deleted":
+		return r.Event == "pull_request" && r.Number > 0
+	}
+	return false
+}
+
 // Answer is how a delivery was answered, the first time and again.
 type Answer struct {
 	Receipt   ReceiptID

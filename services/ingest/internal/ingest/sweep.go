@@ -159,3 +159,10 @@ func (p SweptProject) Under(login string) string {
 	_, name, _ := strings.Cut(p.Repository, "/")
 	return login + "/" + name
 }
+
+// SweptInstallation is an installation whose repositories are being listed.
+type SweptInstallation struct {
+	Installation
+	Claim [16]byte  // of this listing
+	Since time.Time // when it began: what was removed since stays so
+}

@@ -94,8 +94,17 @@ func or[T any](v *T) T {
 func (s *Store) receiveIntegration(ctx context.Context, r *ingest.Receipt, e ingest.Event) error {
 	decided := r.Decision
 	return s.db.System(ctx, func(tx *pg.Tx) error {
-		o := owner{host: r.Source.Host, account: e.Installer.ID, installation: e.InstallationID}
+		e := e
+		o := owner{host: r.Source.Host, account: e.Installer.ID, installation: e.InstallationID, repository: e.Repository.ID}
 		i, err := loadIntegration(ctx, tx, o)
+		if err == nil && e.From.ID != 0 && i.InstalledBy == e.From.ID {
+			// It came by the installation of the account that the repository has left.
+			e.Installer, o.account = e.From, e.From.ID
+			i, err = loadIntegration(ctx, tx, o)
+		}
+		if err == nil && e.Name == "repository" {
+			err = s.nudge(ctx, tx, e, o)
+		}
 		if err != nil {
 			return err
 		}
@@ -129,6 +138,16 @@ func (s *Store) apply(ctx context.Context, tx *pg.Tx, r ingest.Receipt, o owner,
 			return fmt.Errorf("set installation: %w", err)
 		}
 	}
+	if c.Lists {
+		for _, sql := range []string{nudgeInstallation, listInstallation} {
+			if _, err := tx.Exec(ctx, sql, pgx.NamedArgs{"tenant": r.Tenant, "host": o.host, "installation": o.installation}); err != nil {
+				return fmt.Errorf("list projects of installation: %w", err)
+			}
+		}
+	}
+	if c.Lists || len(c.Adds) > 0 {
+		tx.OnCommit(s.tell)
+	}
 	added, err := enrol(ctx, tx, enrolment{tenant: *r.Tenant, owner: o, repositories: c.Adds, at: &at})
 	if err != nil {
 		return err
@@ -145,6 +164,20 @@ func (s *Store) apply(ctx context.Context, tx *pg.Tx, r ingest.Receipt, o owner,
 		msgs := integrationMessages(r, c.Kind, removed)
 		return s.outbox.Enqueue(ctx, tx, append(msgs, integrationMessages(r, ingest.ChangeAdded, restored(added))...)...)
 	}
+}
+
+// nudge has a repository's project listed at once, whoever's it is: where it is and what it is called now,
+// GitHub then says itself. A deletion is believed at the first look that finds none.
+func (s *Store) nudge(ctx context.Context, tx *pg.Tx, e ingest.Event, o owner) error {
+	misses := 0
+	if e.Action == "deleted" {
+		misses = 1
+	}
+	if _, err := tx.Exec(ctx, nudgeRepository, pgx.NamedArgs{"host": o.host, "repository": o.repository, "misses": misses}); err != nil {
+		return fmt.Errorf("list project of repository: %w", err)
+	}
+	tx.OnCommit(s.tell)
+	return nil
 }
 
 type enrolment struct {
@@ -180,6 +213,12 @@ func enrol(ctx context.Context, tx *pg.Tx, n enrolment) ([]enrolled, error) {
 		got, err := pgx.CollectRows(rows, pgx.RowToStructByPos[enrolled])
 		if err != nil {
 			return nil, fmt.Errorf("enrol projects: %w", err)
+		}
+		if len(got) < len(part) {
+			// Some are another tenant's, or there was something newer: where they are now, GitHub says.
+			if _, err := tx.Exec(ctx, nudgeForeign, pgx.NamedArgs{"tenant": n.tenant, "host": n.owner.host, "repository_ids": numbers}); err != nil {
+				return nil, fmt.Errorf("list foreign projects: %w", err)
+			}
 		}
 		all = append(all, got...)
 	}

@@ -19,8 +19,9 @@ import (
 func TestQueriesPrepare(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t, migrations.FS)
-	pgtest.PrepareAll(t, db, "ingest", queries)
-	pgtest.PrepareAll(t, db, "ingest", retentionQueries)
+	for _, set := range []map[string]string{queries, retentionQueries, sweepQueries, reconcileQueries} {
+		pgtest.PrepareAll(t, db, "ingest", set)
+	}
 }
 
 // TestCatalog: the exceptions are what makes an account, an installation or a repository belong to one

@@ -76,6 +76,7 @@ func (s *Store) enrolOne(ctx context.Context, tx *pg.Tx, p ingest.Project) (inge
 		return ingest.Project{}, ingest.ErrProjectTaken
 	}
 	tx.OnCommit(s.known.forget)
+	tx.OnCommit(s.tell)
 	cause := "enrol:" + added[0].ID.String() + ":" + newID().String()
 	msgs := changeMessages(p.Tenant, cause, p.Host, p.InstallationID, ingest.ChangeAdded, restored(added))
 	if err := s.outbox.Enqueue(ctx, tx, msgs...); err != nil {
@@ -92,8 +93,8 @@ func (s *Store) Replay(ctx context.Context, id ingest.ReceiptID, key string) (re
 		if err != nil {
 			return err
 		}
-		if !r.Decision.Activity() || r.Tenant == nil || r.Project == nil || r.Number == 0 {
-			return ingest.ErrNotReplayable
+		if err := replayable(ctx, tx, &r); err != nil {
+			return err
 		}
 		args := pgx.NamedArgs{"tenant": r.Tenant, "project": r.Project, "receipt": id, "key": key}
 		var used ingest.ReceiptID
@@ -120,6 +121,25 @@ func (s *Store) Replay(ctx context.Context, id ingest.ReceiptID, key string) (re
 		return 0, "", fmt.Errorf("replay delivery: %w", err)
 	}
 	return replay, activity, nil
+}
+
+// replayable makes sure that a receipt names a pull request of an enrolled project. One that was ignored because
+// its repository was not enrolled, or its account not bound, is its project's who has it now.
+func replayable(ctx context.Context, tx *pg.Tx, r *ingest.Receipt) error {
+	switch {
+	case r.Decision.Activity() && r.Tenant != nil && r.Project != nil && r.Number != 0:
+		return nil
+	case !r.Late():
+		return ingest.ErrNotReplayable
+	}
+	var tenant ingest.TenantID
+	var project ingest.ProjectID
+	err := tx.QueryRow(ctx, enrolledNow, pgx.NamedArgs{"host": r.Source.Host, "repository": r.RepositoryID}).Scan(&tenant, &project, &r.InstallationID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ingest.ErrNotReplayable
+	}
+	r.Tenant, r.Project = &tenant, &project
+	return err
 }
 
 func collectOne[T any](ctx context.Context, tx *pg.Tx, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) (T, error) {

@@ -172,6 +172,21 @@ func (s *Store) enrolAt(ctx context.Context, tx *pg.Tx, p ingest.SweptProject, a
 	return s.outbox.Enqueue(ctx, tx, changeMessages(tenant, sweptCause(p), p.Host, at.ID, ingest.ChangeAdded, restored(added))...)
 }
 
+// settleFor is how long the first delivery of a repository goes ahead of the listing of its pull requests, so
+// that the one it names is not told twice.
+const settleFor = 5 * time.Second
+
+func settle(ctx context.Context, tx *pg.Tx, added []enrolled) error {
+	list := make([]uuid.UUID, len(added))
+	for i, a := range added {
+		list[i] = uuid.UUID(a.ID)
+	}
+	if _, err := tx.Exec(ctx, settleProject, pgx.NamedArgs{"ids": list, "after": settleFor}); err != nil {
+		return fmt.Errorf("settle projects: %w", err)
+	}
+	return nil
+}
+
 // sweptCause names a listing: each claim is a new one.
 func sweptCause(p ingest.SweptProject) string {
 	return "sweep:" + p.ID.String() + ":" + uuid.UUID(p.Claim).String()

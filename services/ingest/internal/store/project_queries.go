@@ -64,6 +64,11 @@ WITH moved AS (
 INSERT INTO ingest.former_projects (id, tenant, host, repository_id, repository, installation_id, created_at)
 SELECT m.id, m.tenant, m.host, m.repository_id, m.repository, m.installation_id, m.created_at FROM moved AS m`
 
+	enrolledNow = `
+SELECT p.tenant, p.id, p.installation_id
+  FROM ingest.projects AS p
+ WHERE p.host = @host AND p.repository_id = @repository AND p.state = 'enrolled'`
+
 	accountTenant = `SELECT a.tenant FROM ingest.accounts AS a WHERE a.host = @host AND a.account_id = @account`
 
 	// News of a repository, of all of an installation, or of repositories that two tenants lay claim to: their
@@ -96,3 +101,13 @@ SELECT count(*), COALESCE(extract(epoch FROM clock_timestamp() - min(COALESCE(p.
   JOIN ingest.installations AS i ON i.tenant = p.tenant AND i.host = p.host AND i.installation_id = p.installation_id
  WHERE p.state = 'enrolled' AND i.state = 'active' AND (p.sweep_at IS NULL OR p.sweep_at <= clock_timestamp())`
 )
+
+var sweepQueries = map[string]string{
+	"holdSweep": holdSweep, "renewSweep": renewSweep, "leaveSweep": leaveSweep, "saveCursor": saveCursor, "endPass": endPass,
+	"recordMissed": recordMissed, "endRecovered": endRecovered, "endDelivered": endDelivered, "endTried": endTried, "takeMissed": takeMissed,
+	"endMissed": endMissed, "putOffMissed": putOffMissed, "purgeMissed": purgeMissed, "missedDepth": missedDepth,
+	"takeProject": takeProject, "renewProject": renewProject, "leaveProject": leaveProject, "putOffInstallation": putOffInstallation,
+	"refreshProject": refreshProject, "refreshAccount": refreshAccount, "lostProject": lostProject, "movedProject": movedProject,
+	"enrolledNow": enrolledNow, "accountTenant": accountTenant, "nudgeRepository": nudgeRepository, "nudgeInstallation": nudgeInstallation,
+	"nudgeForeign": nudgeForeign, "settleProject": settleProject, "sweepDepth": sweepDepth,
+}

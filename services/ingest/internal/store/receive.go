@@ -72,7 +72,16 @@ func (s *Store) receiveActivity(ctx context.Context, r *ingest.Receipt, e ingest
 			return err
 		}
 	}
+	if r.Decision.Reason == "project_of_another_tenant" {
+		b.Queue(nudgeForeign, foreignArgs(i, o))
+		b.OnCommit(s.tell)
+	}
 	return s.db.SystemBatch(ctx, b)
+}
+
+// foreignArgs names a repository that two tenants lay claim to: it may have moved, which GitHub is asked.
+func foreignArgs(i ingest.Integration, o owner) pgx.NamedArgs {
+	return pgx.NamedArgs{"tenant": i.Tenant, "host": o.host, "repository_ids": []int64{o.repository}}
 }
 
 // enrolAndRecord may run again after a serialization failure: it starts from what was decided. Whose the
@@ -90,6 +99,9 @@ func (s *Store) enrolAndRecord(ctx context.Context, tx *pg.Tx, r *ingest.Receipt
 	if enroll {
 		added, err := enrol(ctx, tx, enrolment{tenant: i.Tenant, owner: o, repositories: []ingest.Repository{e.Repository}})
 		if err != nil {
+			return err
+		}
+		if err := settle(ctx, tx, added); err != nil {
 			return err
 		}
 		if i, err = loadIntegration(ctx, tx, o); err != nil {

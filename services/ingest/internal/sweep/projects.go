@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -52,6 +53,9 @@ type ProjectSettings struct {
 	Poll    time.Duration // between looks for a project that is due
 	Retry   time.Duration // before a listing that broke off is tried again
 }
+
+// errTargets: the scheduler could not say what it read, which is no fault of the project.
+var errTargets = errors.New("the scheduler does not answer")
 
 // archivedEvery is how often an archived repository is looked at: its pause lasts for a day.
 const archivedEvery = 8 * time.Hour
@@ -110,7 +114,11 @@ func (s *Projects) turn(ctx context.Context) (worked bool, err error) {
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
-	return true, s.Queue.LeaveProject(within, p, end)
+	left := s.Queue.LeaveProject(within, p, end)
+	if errors.Is(err, errTargets) {
+		return true, errors.Join(err, left)
+	}
+	return true, left
 }
 
 // putOff says when a listing that broke off is tried again.
@@ -119,8 +127,11 @@ func (s *Projects) putOff(ctx context.Context, p ingest.SweptProject, err error)
 	if f.Class == ghapp.Throttled {
 		return ingest.SweepEnd{Next: jitter(max(f.RetryAfter, s.Set.Retry)), Installation: true}
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return ingest.SweepEnd{}
+	case errors.Is(err, errTargets):
+		return ingest.SweepEnd{Next: s.Set.Poll}
 	}
 	s.Slog.WarnContext(ctx, "list open pull requests", "err", err, "repository_id", p.RepositoryID, "installation", p.InstallationID)
 	return ingest.SweepEnd{Next: jitter(s.Set.Retry)}
@@ -182,7 +193,7 @@ func (s *Projects) locate(ctx context.Context, p ingest.SweptProject) (ingest.Sw
 func (s *Projects) compare(ctx context.Context, p ingest.SweptProject) error {
 	targets, err := s.Targets.Live(ctx, p.Tenant, p.ID)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errTargets, err)
 	}
 	c := ingest.Compare(targets)
 	for page := 1; page > 0; {

@@ -148,7 +148,7 @@ func TestUnknownEventsAndActions(t *testing.T) {
 		"oddly_typed_action":      `{"action":{"name":"created"},"installation":17,"repository":"acme/rocket"}`,
 		"oddly_typed_ids":         `{"installation":{"id":"x"},"repository":{"id":-1.5,"full_name":7}}`,
 		"oddly_typed_lists":       `{"installation":[1],"repository":[],"action":null}`,
-		"installation_target":     `{"action":"renamed","account":{"id":1},"installation":{"id":2}}`,
+		"member":                  `{"action":"added","account":{"id":1},"installation":{"id":2}}`,
 		"repository_with_an_item": `{"repository":{"id":1e3}}`,
 	} {
 		if body == "" {

@@ -47,6 +47,8 @@ func payload(e *ingest.Event) fields {
 	case "pull_request", "installation", "installation_repositories":
 	case "issue_comment", "check_run", "check_suite":
 		return asks(e)
+	case "repository", "organization", "installation_target":
+		return identity(e)
 	default:
 		return fields{
 			"action":       lenient(text(&e.Action)),
@@ -121,7 +123,7 @@ func repositories(to *[]ingest.Repository) func(*jsontext.Decoder) error {
 
 // require refuses a payload of an event that is acted on where it lacks what GitHub always sends.
 func require(e ingest.Event) error {
-	missing := ""
+	missing := missingIdentity(e)
 	switch {
 	case e.Name == "pull_request":
 		switch {
