@@ -22,7 +22,7 @@ type Figure struct {
 // verdict compares a figure with its aim. It misses only where both forms of the ratio do.
 func (f Figure) verdict() (aim, verdict string) {
 	best, worst := max(f.Ratio.Pooled, f.Ratio.Median), min(f.Ratio.Pooled, f.Ratio.Median)
-	reached := true
+	var reached bool
 	switch {
 	case f.AtLeast != 0:
 		aim, reached = fmt.Sprintf(">= %.2f", f.AtLeast), best >= f.AtLeast

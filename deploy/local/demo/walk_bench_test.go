@@ -40,6 +40,9 @@ func BenchmarkWalk(b *testing.B) {
 	if err := json.Unmarshal(content, &r); err != nil || r.Cost == nil {
 		b.Fatalf("the record tells no cost: %v", err)
 	}
+	for name, share := range r.Cost.Services {
+		b.Logf("%-10s %5.1f statements in %5.1f commits", name, share.Statements, share.Commits)
+	}
 	b.ReportMetric(0, "ns/op")
 	benchtest.Report(b,
 		benchtest.Figure{What: "statements of one whole walk", Ratio: benchtest.Exactly(r.Cost.Statements), AtMost: 100},
