@@ -15,8 +15,11 @@ import (
 	_ "github.com/fenceline-dev/fenceline/deploy/local" // the contracts of all five
 )
 
-// call is a line to paste: grpcurl -plaintext -d '{…}' "$SCHEDULER" service/Method.
-var call = regexp.MustCompile(`(?m)^\s*grpcurl -plaintext (?:-d '(.*)' )?"\$[A-Z]+" ([\w.]+)/(\w+)$`)
+// call is a line to paste: grpcurl $OPERATOR -d '{…}' "$SCHEDULER" service/Method.
+var call = regexp.MustCompile(`(?m)^\s*grpcurl \$OPERATOR (?:-d '(.*)' )?"\$[A-Z]+" ([\w.]+)/(\w+)$`)
+
+// pasted is any line that calls grpcurl.
+var pasted = regexp.MustCompile(`(?m)^\s+grpcurl `)
 
 // filled are the variables that the lines use, which a shell would put in.
 var filled = strings.NewReplacer(
@@ -30,7 +33,7 @@ func TestCommandsCanBePasted(t *testing.T) {
 	for _, page := range pages(t) {
 		text := read(t, page)
 		lines := call.FindAllStringSubmatch(text, -1)
-		if wrote := strings.Count(text, "grpcurl -plaintext -d"); wrote > len(lines) {
+		if wrote := len(pasted.FindAllString(text, -1)); wrote > len(lines) {
 			t.Errorf("%s: %d of %d lines of grpcurl have not the form that is checked", page, wrote-len(lines), wrote)
 		}
 		for _, m := range lines {
