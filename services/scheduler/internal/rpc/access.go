@@ -21,9 +21,9 @@ var Access = rpc.Access{
 
 	schedulerv1.TargetService_LookupTarget_FullMethodName:  {"ingest", rpc.Operator},
 	schedulerv1.TargetService_ListTargets_FullMethodName:   {"ingest", rpc.Operator},
-	schedulerv1.TargetService_GetTarget_FullMethodName:     {"ingest", rpc.Operator},
+	schedulerv1.TargetService_GetTarget_FullMethodName:     {rpc.Operator},
 	schedulerv1.TargetService_ExplainTarget_FullMethodName: {"ingest", rpc.Operator},
-	schedulerv1.TargetService_ListRuns_FullMethodName:      {"ingest", rpc.Operator},
+	schedulerv1.TargetService_ListRuns_FullMethodName:      {rpc.Operator},
 	schedulerv1.TargetService_GetRun_FullMethodName:        {"ingest", rpc.Operator},
 	schedulerv1.TargetService_ListDecisions_FullMethodName: {"ingest", rpc.Operator},
 	schedulerv1.TargetService_SetPause_FullMethodName:      {"ingest", rpc.Operator},
