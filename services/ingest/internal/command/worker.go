@@ -65,6 +65,15 @@ const (
 	slots = 4
 )
 
+// Why a command was refused.
+const (
+	reasonExpired  = "expired"
+	reasonNoWrite  = "no_write_permission"
+	reasonNoAnswer = "permission_unknown"
+	reasonUnknown  = "command_unknown"
+	reasonNoTarget = "target_unknown"
+)
+
 // Worker looks into commands.
 type Worker struct {
 	Store       Store
@@ -135,7 +144,7 @@ func (w *Worker) carryOut(ctx context.Context, c ingest.Command) {
 // decide asks what has to be asked, and says how the command ends.
 func (w *Worker) decide(ctx context.Context, c ingest.Command) (ingest.Outcome, error) {
 	if c.Expired() {
-		return c.Refuse("expired", ingest.SayExpired), nil
+		return c.Refuse(reasonExpired, ingest.SayExpired), nil
 	}
 	if c.Source != ingest.ByComment {
 		return w.rerun(ctx, c)
@@ -145,7 +154,7 @@ func (w *Worker) decide(ctx context.Context, c ingest.Command) (ingest.Outcome, 
 	case err != nil:
 		return ingest.Outcome{}, err
 	case !may:
-		return c.Refuse("no_write_permission", ingest.SayPermission), nil
+		return c.Refuse(reasonNoWrite, ingest.SayPermission), nil
 	}
 	switch c.Verb {
 	case ingest.VerbReview, ingest.VerbRerun:
@@ -154,7 +163,7 @@ func (w *Worker) decide(ctx context.Context, c ingest.Command) (ingest.Outcome, 
 		return w.tell(ctx, c)
 	case ingest.VerbUnknown:
 	}
-	return c.Refuse("command_unknown", ingest.SayVerbs), nil
+	return c.Refuse(reasonUnknown, ingest.SayVerbs), nil
 }
 
 // rerun finds the pull requests of a check, which GitHub doesn't name where the head is a fork's. Whoever may
@@ -183,7 +192,7 @@ func (w *Worker) tell(ctx context.Context, c ingest.Command) (ingest.Outcome, er
 	case target == "" && c.Verb == ingest.VerbExplain:
 		return c.Accept(ingest.ThumbsUp, ingest.SayNothing), nil
 	case target == "":
-		return c.Refuse("target_unknown", ingest.SayNoTarget), nil
+		return c.Refuse(reasonNoTarget, ingest.SayNoTarget), nil
 	case c.Verb != ingest.VerbExplain:
 		return c.Accept(ingest.ThumbsUp, ""), w.Targets.SetPause(ctx, c, target)
 	}
@@ -216,7 +225,7 @@ func (w *Worker) failed(ctx context.Context, c ingest.Command, err error) {
 		f = *known
 	}
 	if f.Final && c.Believed() {
-		if err := w.finish(ctx, c, c.Refuse("permission_unknown", ingest.SayAway)); err == nil {
+		if err := w.finish(ctx, c, c.Refuse(reasonNoAnswer, ingest.SayAway)); err == nil {
 			return
 		}
 	}

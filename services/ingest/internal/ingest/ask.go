@@ -18,6 +18,11 @@ type Check struct {
 	HeadSHA    string
 }
 
+const (
+	reasonCheckRerun  = "check_rerun"
+	reasonChecksRerun = "checks_rerun"
+)
+
 // asks decides on the events by which people ask for something on a pull request's page; false for any
 // other event. Whether they may is asked of GitHub later, once the receipt is stored.
 func (p Policy) asks(src Source, e Event) (Decision, bool) {
@@ -27,12 +32,12 @@ func (p Policy) asks(src Source, e Event) (Decision, bool) {
 	case "check_run":
 		switch e.Action {
 		case "rerequested", "requested_action":
-			return p.rerun(e, "check_rerun", e.Check.ExternalID == ""), true
+			return p.rerun(e, reasonCheckRerun, e.Check.ExternalID == ""), true
 		}
 		return Decision{Ignore, "action_ignored"}, true
 	case "check_suite":
 		if e.Action == "rerequested" {
-			return p.rerun(e, "checks_rerun", e.Check.HeadSHA == ""), true
+			return p.rerun(e, reasonChecksRerun, e.Check.HeadSHA == ""), true
 		}
 		// "requested" comes with every push, which its pull request tells of, too.
 		return Decision{Ignore, "action_ignored"}, true
