@@ -36,13 +36,13 @@ func Run(ctx context.Context, env map[string]string, stderr io.Writer) error {
 		return err
 	}
 	opts := boot.Options{Service: service, Obs: cfg.Obs, Debug: cfg.Debug, Stderr: stderr}
-	return boot.Run(ctx, opts, func(ctx context.Context, p *boot.Process) error { return start(ctx, cfg, p) })
+	return boot.Run(ctx, opts, func(ctx context.Context, p *boot.Process) error { return start(ctx, cfg, secretFiles(env), p) })
 }
 
 // Access is the table of who may call what of this service.
 func Access() rpc.Access { return maps.Clone(ingestrpc.Access) }
 
-func start(ctx context.Context, cfg Config, p *boot.Process) error {
+func start(ctx context.Context, cfg Config, files webhook.SecretFiles, p *boot.Process) error {
 	db, err := pg.Open(ctx, cfg.DB, service, p.Tracer)
 	if err != nil {
 		return err
@@ -72,9 +72,11 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 
 	box := outbox.New(service)
 	receipts := store.New(db, box, cfg.policy())
-	handler, err := webhook.NewHandler(webhook.Config{
-		Secrets: cfg.secrets(), Hosts: cfg.hosts(), MaxBody: cfg.MaxBody, Held: cfg.HeldBodies,
-	}, receipts, p.Log, p.Tracer.Tracer(service))
+	endpoint, err := cfg.endpoint(files, p)
+	if err != nil {
+		return err
+	}
+	handler, err := webhook.NewHandler(endpoint, receipts, p.Log, p.Tracer.Tracer(service))
 	if err != nil {
 		return err
 	}

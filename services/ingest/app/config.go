@@ -34,8 +34,9 @@ type Config struct {
 
 	Scheduler string `env:"INGEST_SCHEDULER_ADDR,required" doc:"host:port of the scheduler"`
 
-	Secret         config.Secret `env:"INGEST_WEBHOOK_SECRET,required" doc:"the App's webhook secret, at least 8 characters"`
-	PreviousSecret config.Secret `env:"INGEST_WEBHOOK_SECRET_PREVIOUS" doc:"the secret before it, accepted while a rotation lasts"`
+	Secret         config.Secret `env:"INGEST_WEBHOOK_SECRET" doc:"the App's webhook secret, at least 8 characters; required, here or in INGEST_WEBHOOK_SECRETS_DIR. Its file is read again when it changes"`
+	PreviousSecret config.Secret `env:"INGEST_WEBHOOK_SECRET_PREVIOUS" doc:"the secret before it, accepted while a rotation lasts. Its file is read again when it changes; empty or gone: none"`
+	SecretsDir     string        `env:"INGEST_WEBHOOK_SECRETS_DIR" doc:"folder in which each file is an active secret, however many; looked at again within a second. The metric of matches names the file"`
 	MaxBody        int64         `env:"INGEST_WEBHOOK_MAX_BODY" envDefault:"26214400" doc:"largest body that is read, in bytes; GitHub's own cap is 26214400"`
 	HeldBodies     int64         `env:"INGEST_WEBHOOK_HELD_BODIES" envDefault:"67108864" doc:"bytes of large bodies held at once, over all requests; more is answered 503"`
 
@@ -45,12 +46,12 @@ type Config struct {
 }
 
 // Load reads and validates the configuration; every problem is reported at once.
-func Load(env map[string]string) (Config, error) { return config.Load[Config](env) }
+func Load(env map[string]string) (Config, error) { return config.Load[Config](withoutEnded(env)) }
 
 // Validate reports every value out of its bounds, by its variable's name.
 func (c Config) Validate() error {
 	var errs []error
-	if err := webhook.CheckSecrets([]config.Secret{c.Secret}); err != nil {
+	if err := webhook.CheckSecrets([]config.Secret{c.Secret}); err != nil && (c.SecretsDir == "" || !c.Secret.Empty()) {
 		errs = append(errs, fmt.Errorf("INGEST_WEBHOOK_SECRET: %w", err))
 	}
 	if err := webhook.CheckSecrets([]config.Secret{c.PreviousSecret}); err != nil && !c.PreviousSecret.Empty() {
@@ -90,13 +91,6 @@ func checkHosts(hosts []string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func (c Config) secrets() []config.Secret {
-	if c.PreviousSecret.Empty() {
-		return []config.Secret{c.Secret}
-	}
-	return []config.Secret{c.Secret, c.PreviousSecret}
 }
 
 func (c Config) policy() ingest.Policy {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fenceline-dev/fenceline/pkg/config"
 	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
+	"github.com/fenceline-dev/fenceline/services/ingest/internal/webhook"
 )
 
 // enough is what has no default.
@@ -42,7 +43,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.MaxBody != 26_214_400 || cfg.HeldBodies != 64<<20 || len(cfg.secrets()) != 1 {
+	if cfg.MaxBody != 26_214_400 || cfg.HeldBodies != 64<<20 || len(cfg.fixedSecrets(webhook.SecretFiles{})) != 1 {
 		t.Errorf("%+v", cfg)
 	}
 	want := ingest.Policy{Hook: "integration/424242", Accounts: map[int64]bool{}, App: 424242, Host: "github.com"}
@@ -75,13 +76,13 @@ func TestSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := cfg.secrets(); len(s) != 2 || s[0].Reveal() != "kept in a file" || s[1].Reveal() != "the one before" {
+	if s := cfg.fixedSecrets(webhook.SecretFiles{}); len(s) != 2 || s[0].Secret.Reveal() != "kept in a file" || s[1].Secret.Reveal() != "the one before" {
 		t.Errorf("%d secrets", len(s))
 	}
 	if diff := cmp.Diff([]string{"github.com", "ghe.example.test"}, cfg.hosts()); diff != "" {
 		t.Errorf("hosts (-want +got):\n%s", diff)
 	}
-	want := ingest.Policy{Hook: "integration/424242", Accounts: map[int64]bool{7: true, 8: true}, ExplicitEnroll: true}
+	want := ingest.Policy{Hook: "integration/424242", App: 424242, Host: "github.com", Accounts: map[int64]bool{7: true, 8: true}, ExplicitEnroll: true}
 	if diff := cmp.Diff(want, cfg.policy()); diff != "" {
 		t.Errorf("policy (-want +got):\n%s", diff)
 	}

@@ -231,7 +231,7 @@ func or[T any](v *T) T {
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	d := pgtest.New(t, migrations.FS)
-	cfg := Config{GitHub: ghapp.Config{AppID: 424242}, Accounts: []string{"*"}, Enroll: "auto"}
+	cfg := Config{GitHub: ghapp.Config{AppID: 424242}, Hosts: []string{"github.com"}, Accounts: []string{"*"}, Enroll: "auto"}
 	handler, err := webhook.NewHandler(webhook.Config{
 		Secrets: []config.Secret{"correct horse battery"}, Hosts: []string{"github.com"}, MaxBody: 1 << 20,
 	}, store.New(d.Open(t, service), outbox.New(service), cfg.policy()), slog.New(slog.DiscardHandler), noop.NewTracerProvider().Tracer(""))

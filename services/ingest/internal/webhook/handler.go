@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -25,10 +26,13 @@ type Receiver interface {
 
 // Config is what the endpoint is told.
 type Config struct {
-	Secrets []config.Secret // every active one
-	Hosts   []string        // configured GitHub hosts, lower-case; the first is meant where no header names one
-	MaxBody int64           // bytes; GitHub's own cap is 26,214,400
-	Held    int64           // bytes of bodies held at once, over all requests
+	Secrets []config.Secret // every active one, where Keys is nil
+	Keys    func() []Key    // the active ones of the moment
+	// Matched, where set, hears which secret each delivery was signed with, "none" for one that was refused.
+	Matched func(ctx context.Context, label string)
+	Hosts   []string // configured GitHub hosts, lower-case; the first is meant where no header names one
+	MaxBody int64    // bytes; GitHub's own cap is 26,214,400
+	Held    int64    // bytes of bodies held at once, over all requests
 }
 
 // Handler is the webhook endpoint.
@@ -42,8 +46,15 @@ type Handler struct {
 
 // NewHandler refuses to build an endpoint without a secret.
 func NewHandler(cfg Config, store Receiver, log *slog.Logger, tracer trace.Tracer) (*Handler, error) {
-	if err := CheckSecrets(cfg.Secrets); err != nil {
-		return nil, err
+	if cfg.Keys == nil {
+		if err := CheckSecrets(cfg.Secrets); err != nil {
+			return nil, err
+		}
+		keys := keysOf(cfg.Secrets)
+		cfg.Keys = func() []Key { return keys }
+	}
+	if cfg.Matched == nil {
+		cfg.Matched = func(context.Context, string) {}
 	}
 	return &Handler{
 		cfg: cfg, store: store, log: log, tracer: tracer,
@@ -77,23 +88,34 @@ func (h *Handler) receive(ctx context.Context, w http.ResponseWriter, r *http.Re
 		return req, ingest.Answer{}, err
 	}
 	defer release()
-	if err := verify(body, req.sum, h.cfg.Secrets); err != nil {
+	label, err := verify(body, req.sum, h.cfg.Keys())
+	if err != nil {
+		h.cfg.Matched(ctx, "none")
 		return req, ingest.Answer{}, err
 	}
-	event, err := decode(req.event, body)
+	h.cfg.Matched(ctx, label)
+	payload, size := body, int64(len(body))
+	if req.form {
+		if payload, err = unform(body); err != nil {
+			return req, ingest.Answer{}, fmt.Errorf("%w: %w", errJSON, err)
+		}
+	}
+	event, err := decode(req.event, payload)
 	if err != nil {
 		return req, ingest.Answer{}, err
 	}
-	answer, err := h.keep(ctx, req.source, body, event)
+	answer, err := h.keep(ctx, req.source, payload, size, event)
 	return req, answer, err
 }
 
-func (h *Handler) keep(ctx context.Context, src ingest.Source, body []byte, e ingest.Event) (answer ingest.Answer, err error) {
+// keep stores the delivery. Its digest is the JSON's, so that a hook whose content type is changed delivers
+// the same again.
+func (h *Handler) keep(ctx context.Context, src ingest.Source, payload []byte, size int64, e ingest.Event) (answer ingest.Answer, err error) {
 	ctx, span := h.tracer.Start(ctx, obs.SpanReceipt) //nolint:spancheck // obs.End ends it
 	defer func() { obs.End(span, err) }()
 	within, cancel := context.WithTimeout(ctx, keepTimeout)
 	defer cancel()
-	answer, err = h.store.Receive(within, src, sha256.Sum256(body), int64(len(body)), e)
+	answer, err = h.store.Receive(within, src, sha256.Sum256(payload), size, e)
 	span.SetAttributes(obs.Decision(string(answer.Decision.Kind)))
 	return answer, err //nolint:spancheck // obs.End ends it
 }

@@ -63,7 +63,7 @@ func TestContentTypes(t *testing.T) {
 		e.accepts(t, r)
 	}
 	for _, no := range []string{
-		"", "application/x-www-form-urlencoded", "text/plain", "text/json", "application/jsonp", "application/json+x",
+		"", "text/plain", "text/json", "application/jsonp", "application/json+x",
 		"application", "application/json; charset", "multipart/form-data; boundary=x", "*/*", "application/json, text/plain",
 	} {
 		r := delivery(t, "pull_request", opened)

@@ -13,7 +13,7 @@ import (
 
 var (
 	errMethod    = errors.New("deliveries are POSTed")
-	errMediaType = errors.New("the content type must be application/json without an encoding: set the webhook's content type to JSON")
+	errMediaType = errors.New("the content type must be application/json or application/x-www-form-urlencoded, without an encoding")
 	errHeaders   = errors.New("X-GitHub-Event, X-GitHub-Delivery, X-GitHub-Hook-Installation-Target-Type and -ID must each come once, short and in plain ASCII")
 	errHost      = errors.New("this GitHub host is not configured here")
 )
@@ -27,6 +27,7 @@ type request struct {
 	source ingest.Source
 	event  string
 	sum    []byte
+	form   bool // the JSON is in a form's field
 }
 
 // attr names the delivery in a log line.
@@ -39,7 +40,8 @@ func (h *Handler) headers(r *http.Request) (request, error) {
 	if r.Method != http.MethodPost {
 		return request{}, errMethod
 	}
-	if !isJSON(r.Header) {
+	form, ok := media(r.Header)
+	if !ok {
 		return request{}, errMediaType
 	}
 	sum, err := signature(r.Header.Values("X-Hub-Signature-256"))
@@ -60,17 +62,18 @@ func (h *Handler) headers(r *http.Request) (request, error) {
 	if !slices.Contains(h.cfg.Hosts, host) {
 		return request{}, errHost
 	}
-	return request{event: event, sum: sum, source: ingest.Source{Host: host, Hook: kind + "/" + hook, DeliveryID: id}}, nil
+	return request{event: event, sum: sum, form: form, source: ingest.Source{Host: host, Hook: kind + "/" + hook, DeliveryID: id}}, nil
 }
 
-// isJSON reports whether the body is JSON as it stands: nothing is decompressed here.
-func isJSON(h http.Header) bool {
+// media reports whether the body is JSON as it stands, or in a form: nothing is decompressed here.
+func media(h http.Header) (form, ok bool) {
 	values := h.Values("Content-Type")
 	if len(values) != 1 || h.Get("Content-Encoding") != "" {
-		return false
+		return false, false
 	}
-	media, _, err := mime.ParseMediaType(values[0])
-	return err == nil && media == "application/json"
+	kind, _, err := mime.ParseMediaType(values[0])
+	form = kind == "application/x-www-form-urlencoded"
+	return form, err == nil && (form || kind == "application/json")
 }
 
 // word reads a header that must come once, as printable ASCII without spaces. The signature doesn't cover

@@ -36,20 +36,20 @@ func signature(headers []string) ([]byte, error) {
 }
 
 // verify compares the signature of the exact bytes under every active secret, so that a secret can be
-// rotated, and in constant time whichever matches.
-func verify(body, sum []byte, secrets []config.Secret) error {
-	matched := false
-	for _, s := range secrets {
-		mac := hmac.New(sha256.New, []byte(s.Reveal()))
+// rotated, and in constant time whichever matches. It returns the label of the one that does.
+func verify(body, sum []byte, keys []Key) (string, error) {
+	matched := -1
+	for i, k := range keys {
+		mac := hmac.New(sha256.New, []byte(k.Secret.Reveal()))
 		mac.Write(body)
-		if hmac.Equal(mac.Sum(nil), sum) {
-			matched = true
+		if hmac.Equal(mac.Sum(nil), sum) && matched < 0 {
+			matched = i
 		}
 	}
-	if !matched {
-		return errSignature
+	if matched < 0 {
+		return "", errSignature
 	}
-	return nil
+	return keys[matched].Label, nil
 }
 
 // CheckSecrets refuses an empty list and empty or very short secrets: a service without one would
