@@ -91,6 +91,18 @@ func (a *audit) warnings() (n int) {
 	return n
 }
 
+// errors returns how many lines were logged as errors.
+func (a *audit) errors() (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for kind, k := range a.kinds {
+		if strings.HasPrefix(kind, "ERROR ") {
+			n += k
+		}
+	}
+	return n
+}
+
 func (a *audit) report(t *testing.T, name string) {
 	t.Helper()
 	a.mu.Lock()

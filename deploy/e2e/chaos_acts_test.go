@@ -23,9 +23,17 @@ var acts = []struct {
 	weight int
 	do     func(c *chaos)
 }{
-	{28, (*chaos).pushSomewhere}, {6, (*chaos).goBack}, {6, (*chaos).clickSomewhere}, {8, (*chaos).deliverLate},
-	{10, (*chaos).kill}, {8, (*chaos).stop}, {6, (*chaos).terminate}, {2, (*chaos).crashPostgres}, {4, (*chaos).troubleRedis},
-	{12, (*chaos).troubleGitHub}, {10, (*chaos).troubleCalls},
+	{28, (*chaos).pushSomewhere},
+	{6, (*chaos).goBack},
+	{6, (*chaos).clickSomewhere},
+	{8, (*chaos).deliverLate},
+	{10, (*chaos).kill},
+	{8, (*chaos).stop},
+	{6, (*chaos).terminate},
+	{2, (*chaos).crashPostgres},
+	{4, (*chaos).troubleRedis},
+	{12, (*chaos).troubleGitHub},
+	{10, (*chaos).troubleCalls},
 }
 
 func pick[T any](c *chaos, from []T) T { return from[c.rand.IntN(len(from))] }

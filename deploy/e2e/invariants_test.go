@@ -30,7 +30,7 @@ var invariants = []invariant{
 SELECT d.delivery_id, count(o.id) FROM ingest.deliveries AS d
   LEFT JOIN ingest.outbox AS o ON o.key = format('%s:activity:delivery:%s/%s/%s:0:%s#%s', d.tenant, d.host, d.hook, d.delivery_id, d.repository_id, d.number)
   LEFT JOIN ingest.commands AS c ON c.id = d.id
- WHERE d.decision IN ('trigger_review', 'update_target') GROUP BY d.id HAVING count(o.id) + count(c.id) <> 1`},
+ WHERE d.decision IN ('trigger_review', 'update_target') GROUP BY d.id, d.delivery_id HAVING count(o.id) + count(c.id) <> 1`},
 	{"every message about a pull request is recorded", true, `
 SELECT o.key FROM (SELECT * FROM ingest.outbox UNION ALL SELECT * FROM publisher.outbox) AS o
  WHERE o.destination LIKE '%/RecordActivity'
@@ -42,7 +42,7 @@ SELECT a.activity_id FROM scheduler.activities AS a
 	{"generations count what was recorded, without a gap", false, `
 SELECT t.id, t.generation, array_agg(a.generation ORDER BY a.generation) FROM scheduler.targets AS t
   LEFT JOIN scheduler.activities AS a ON a.target_id = t.id AND a.decision <> 'already_seen'
- GROUP BY t.id HAVING count(a.activity_id) <> t.generation OR count(DISTINCT a.generation) <> t.generation OR max(a.generation) <> t.generation`},
+ GROUP BY t.id, t.generation HAVING count(a.activity_id) <> t.generation OR count(DISTINCT a.generation) <> t.generation OR max(a.generation) <> t.generation`},
 	{"one engine at work per target", false, `
 SELECT target_id FROM reviewer.attempts WHERE state = 'started' GROUP BY 1 HAVING count(*) > 1`},
 	{"a claim ends once, and belongs to one target", false, `
@@ -81,7 +81,7 @@ SELECT attempt_id FROM ledger.reservations WHERE settled < 0 OR settled > amount
 SELECT id FROM ledger.transfers WHERE grants + available + reserved + spent + overruns <> 0`},
 	{"balances equal their postings", false, `
 SELECT a.tenant FROM ledger.accounts AS a JOIN ledger.transfers AS t USING (tenant)
- GROUP BY a.tenant HAVING (a.granted, a.available, a.reserved, a.spent, a.overruns)
+ GROUP BY a.tenant, a.granted, a.available, a.reserved, a.spent, a.overruns HAVING (a.granted, a.available, a.reserved, a.spent, a.overruns)
     <> (-sum(t.grants), sum(t.available), sum(t.reserved), sum(t.spent), sum(t.overruns))`},
 	{"nobody holds and spends more than was granted", false, `
 SELECT tenant FROM ledger.accounts WHERE reserved + spent > granted`},
@@ -127,6 +127,7 @@ SELECT s.id FROM publisher.surfaces AS f JOIN seen AS s ON s.id = f.github_id WH
 SELECT s.id, s.epoch, t.epoch, t.page_kind FROM seen AS s
   JOIN scheduler.targets AS t ON t.repository_id = s.repository AND t.number = s.number
  WHERE s.ours AND s.visible AND t.page_delivery = 'delivered' AND (s.lifecycle, s.epoch) <> (t.lifecycle, t.epoch)
+   AND NOT EXISTS (SELECT FROM publisher.intents AS i WHERE i.surface = 'reply' AND i.github_id = s.id)
    AND (s.lifecycle = t.lifecycle OR t.read_at IS NOT NULL) -- or nothing was read since the lifecycle of before ended`},
 	{"no lower epoch overwrites a higher one", false, `
 SELECT id FROM seen WHERE backwards`},
@@ -161,6 +162,11 @@ func (w *world) look(ctx context.Context, rest bool) error {
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	if err := w.tell(ctx, tx, comments, checks); err != nil {
 		return err
+	}
+	if w.seed != nil {
+		if err := w.seed(ctx, tx); err != nil {
+			return fmt.Errorf("seed a violation: %w", err)
+		}
 	}
 	var found []error
 	for _, i := range invariants {
@@ -216,7 +222,7 @@ CREATE TEMPORARY TABLE bounds (attempts integer) ON COMMIT DROP`)
 		return err
 	}
 	for _, c := range comments {
-		s := say(c)
+		s := told(c)
 		_, err := tx.Exec(ctx, `INSERT INTO seen VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, c.ID, c.RepositoryID, c.Number,
 			s.ours, c.DeletedAt == nil, s.surface, s.last[0], s.last[1], s.first[0], s.first[1], s.backwards)
 		if err != nil {
@@ -239,7 +245,7 @@ type said struct {
 	backwards   bool     // our own edits went back to an earlier epoch
 }
 
-func say(c control.Comment) said {
+func told(c control.Comment) said {
 	s := said{ours: c.Author.Login == "fenceline[bot]"}
 	if !s.ours {
 		return s

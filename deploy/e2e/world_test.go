@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -61,6 +62,8 @@ type world struct {
 	name    string // the repository's of the day
 
 	installation control.Installation
+
+	seed func(context.Context, pgx.Tx) error // breaks something before the invariants are asked
 }
 
 // newWorld starts everything but the services, so that a test may change their settings first.
