@@ -81,6 +81,9 @@ func (s *Server) controlCalls() map[string]action {
 		"GET /repositories/{repo}":                       s.ctlGetRepo,
 		"POST /repositories/{repo}/rename":               act(s.ctlRename),
 		"POST /repositories/{repo}/delete":               act(s.ctlDeleteRepo),
+		"POST /repositories/{repo}/transfer":             act(s.ctlTransfer),
+		"POST /repositories/{repo}/archive":              act(s.ctlArchive),
+		"POST /accounts/{login}/rename":                  act(s.ctlRenameAccount),
 		"PUT /repositories/{repo}/collaborators/{login}": act(s.ctlPermission),
 
 		"POST /repositories/{repo}/push":                    act(s.ctlPush),
@@ -96,6 +99,7 @@ func (s *Server) controlCalls() map[string]action {
 		"POST /deliveries":             act(s.ctlSendEvent),
 		"GET /deliveries/{guid}":       s.ctlGetDelivery,
 		"POST /deliveries/{guid}/send": act(s.ctlSendDelivery),
+		"POST /deliveries/forget":      act(s.ctlForget),
 
 		"POST /faults":        act(s.ctlAddFault),
 		"GET /faults":         func(*http.Request) (any, error) { return s.faults.list(), nil },

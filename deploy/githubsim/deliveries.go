@@ -20,6 +20,9 @@ type sentOnce struct {
 func (h *hooks) sentAll() []sentOnce {
 	var all []sentOnce
 	for _, d := range h.list {
+		if d.forgotten {
+			continue
+		}
 		for _, a := range d.attempts {
 			if a.status != "" {
 				all = append(all, sentOnce{d, a})
@@ -86,7 +89,7 @@ func (s *Server) listDeliveries(c *call) reply {
 func (h *hooks) findAttempt(id int64) (sentOnce, bool) {
 	for _, d := range h.list {
 		for _, a := range d.attempts {
-			if a.id == id {
+			if a.id == id && !d.forgotten {
 				return sentOnce{d, a}, true
 			}
 		}

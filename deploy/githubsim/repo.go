@@ -16,6 +16,7 @@ type repo struct {
 	owner         *account
 	name          string
 	private       bool
+	archived      bool
 	defaultBranch string
 	parent        *repo // what it was forked from
 	created       time.Time
@@ -57,7 +58,7 @@ func (s *Server) repoBody(r *repo) obj {
 		"git_url": "git://" + host + "/" + r.fullName() + ".git", "ssh_url": "git@" + host + ":" + r.fullName() + ".git",
 		"clone_url": page + ".git", "svn_url": page, "homepage": nil, "size": 0, "stargazers_count": 0, "watchers_count": 0,
 		"language": nil, "has_issues": true, "has_projects": true, "has_downloads": true, "has_wiki": true, "has_pages": false,
-		"has_discussions": false, "forks_count": 0, "mirror_url": nil, "archived": false, "disabled": false,
+		"has_discussions": false, "forks_count": 0, "mirror_url": nil, "archived": r.archived, "disabled": false,
 		"open_issues_count": open, "license": nil, "allow_forking": true, "is_template": false,
 		"web_commit_signoff_required": false, "topics": []string{}, "visibility": visibility, "forks": 0, "open_issues": open,
 		"watchers": 0, "default_branch": r.defaultBranch, "custom_properties": obj{},

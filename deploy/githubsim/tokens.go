@@ -104,7 +104,7 @@ func (s *Server) permit(c *call) *reply {
 		}
 	}
 	if c.token == nil || c.route.need == "" || c.token.allows(c.route.need) {
-		return nil
+		return c.archived()
 	}
 	r := refuse(http.StatusForbidden, "Resource not accessible by integration", c.route.link)
 	r.header = http.Header{"X-Accepted-Github-Permissions": {c.route.need}}

@@ -32,6 +32,7 @@ type delivery struct {
 	repository          int64
 	body                []byte
 	attempts            []*attempt
+	forgotten           bool // the App's log has it no longer
 }
 
 // attempt is one POST of a delivery.

@@ -90,6 +90,31 @@ type NewRepository struct {
 	Commits  []Commit          `json:"commits,omitempty"`
 }
 
+// Transfer gives a repository to another account.
+type Transfer struct {
+	Owner string `json:"owner"`
+	// Selected adds it to the new owner's installation, where that selects its repositories.
+	Selected bool `json:"selected,omitempty"`
+	Options
+}
+
+// Archive archives a repository; End ends that.
+type Archive struct {
+	End bool `json:"end,omitempty"`
+	Options
+}
+
+// RenameAccount gives an account another login.
+type RenameAccount struct {
+	Login string `json:"login"`
+	Options
+}
+
+// Forget drops deliveries from the App's log; all there are, where none is named.
+type Forget struct {
+	GUIDs []string `json:"guids,omitempty"`
+}
+
 // Commit is one commit to make. Files that are not named stay as the parent has them.
 type Commit struct {
 	Branch      string            `json:"branch,omitempty"`
