@@ -17,7 +17,7 @@ func (j *job) finish(ctx context.Context, a reviewer.Attempt, r reviewer.Report)
 	ctx, span := j.Tracer.Start(ctx, obs.SpanFinish, trace.WithAttributes(obs.AttemptID(a.ID.String()), obs.RunID(a.Run.String())))
 	defer func() { obs.End(span, err) }()
 	j.lease.unwatch()
-	err = j.cleanup(ctx, func(ctx context.Context) (err error) {
+	err = j.cleanup(ctx, allTries, func(ctx context.Context) (err error) {
 		done, err = j.Ends.Finish(ctx, a, r)
 		return err
 	})
@@ -66,11 +66,11 @@ func (j *job) close(ctx context.Context, a reviewer.Attempt, end reviewer.End) {
 		done, err = j.Ends.Close(ctx, a, end)
 		return err
 	}
-	err := j.cleanup(ctx, write)
+	err := j.cleanup(ctx, fewTries, write)
 	if errors.Is(err, reviewer.ErrStarted) {
 		// The start took effect and its answer was lost: no engine was called.
 		end = reviewer.End{Kind: reviewer.EndCancelled, Reason: end.Reason, Spent: reviewer.Spent{Known: true}}
-		err = j.cleanup(ctx, write)
+		err = j.cleanup(ctx, fewTries, write)
 	}
 	if err != nil {
 		j.Log.WarnContext(ctx, "an attempt is left to the reaper", "attempt", a.ID.String(), "err", err)
@@ -82,15 +82,22 @@ func (j *job) close(ctx context.Context, a reviewer.Attempt, end reviewer.End) {
 	}
 }
 
-// cleanup writes what must be written although the claim's time may be over, a few times where the
-// database does not answer.
-func (j *job) cleanup(ctx context.Context, write func(context.Context) error) error {
+// Tries of a cleanup. A result that was paid for exists nowhere else, and outlasts a restart of the database;
+// what is merely closed is closed by the reaper too.
+const (
+	fewTries = 3
+	allTries = 0 // as many as cleanupTime allows
+)
+
+// cleanup writes what must be written although the claim's time may be over, again where the database
+// does not answer.
+func (j *job) cleanup(ctx context.Context, tries int, write func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	for n := 1; ; n++ {
 		err := write(ctx)
 		_, fenced := errors.AsType[*reviewer.FencedError](err)
-		if err == nil || n == 3 || fenced || isDecided(err) || !pause(ctx, 100*time.Millisecond<<n) {
+		if err == nil || n == tries || fenced || isDecided(err) || !pause(ctx, min(100*time.Millisecond<<n, time.Second)) {
 			return err
 		}
 	}
@@ -130,7 +137,7 @@ func (j *job) end(ctx context.Context, err error) (string, error) {
 	if unexpected(err) != nil {
 		j.Log.WarnContext(ctx, "claim released", "target", j.fence.Target.String(), "reason", string(r.Reason), "err", err)
 	}
-	err = j.cleanup(ctx, func(ctx context.Context) error { return j.Claims.Release(ctx, j.claim.Tenant, j.fence, r) })
+	err = j.cleanup(ctx, fewTries, func(ctx context.Context) error { return j.Claims.Release(ctx, j.claim.Tenant, j.fence, r) })
 	if f, ok := errors.AsType[*reviewer.FencedError](err); ok {
 		return j.fenced(ctx, f), nil
 	}
