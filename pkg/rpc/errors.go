@@ -131,11 +131,13 @@ func (m mapper) status(ctx context.Context, method string, err error) *status.St
 	case errors.Is(err, pg.ErrUnavailable):
 		m.log.WarnContext(ctx, "database unavailable", "rpc", method, "err", err)
 		return newStatus(codes.Unavailable, ReasonDatabaseUnavailable, "the database is unavailable")
+	case errors.Is(err, pg.ErrNoTenant):
+		return newStatus(codes.InvalidArgument, ReasonInvalidRequest, "the request names no tenant")
 	case errors.Is(err, context.DeadlineExceeded):
 		return status.New(codes.DeadlineExceeded, "the deadline passed")
 	case errors.Is(err, context.Canceled):
 		return status.New(codes.Canceled, "the call was cancelled")
-	case !errors.Is(err, pg.ErrNoTenant) && pg.Classify(err) == pg.NotExecuted:
+	case pg.Classify(err) == pg.NotExecuted:
 		m.log.WarnContext(ctx, "database busy", "rpc", method, "err", err)
 		return newStatus(codes.Unavailable, ReasonDatabaseBusy, "the database is busy")
 	}
