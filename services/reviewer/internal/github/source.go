@@ -81,7 +81,8 @@ func New(app *ghapp.App, limits Limits) (*Source, error) {
 	return &Source{app: app, limits: limits}, nil
 }
 
-// Read reads the pull request and, if it is open, its comparison.
+// Read reads the pull request and, if it is open, its comparison. Where that fails, what was read of the
+// pull request is returned beside the error.
 func (s *Source) Read(ctx context.Context, installation, repositoryID, number int64) (Reading, error) {
 	p, err := s.ReadPull(ctx, installation, repositoryID, number)
 	if err != nil || p.State != Open {
@@ -89,7 +90,7 @@ func (s *Source) Read(ctx context.Context, installation, repositoryID, number in
 	}
 	c, err := s.Compare(ctx, installation, repositoryID, p)
 	if err != nil {
-		return Reading{}, err
+		return Reading{Pull: p}, err
 	}
 	return Reading{Pull: p, Comparison: c}, nil
 }

@@ -106,6 +106,7 @@ var answers = map[schedulerv1.Resolution]reviewer.Answer{
 func (s *Scheduler) Resolve(ctx context.Context, tenant reviewer.TenantID, f reviewer.Fence, in reviewer.Reading) (reviewer.Resolution, error) {
 	reading := &schedulerv1.Reading{
 		State: pullStates[in.State], HeadSha: in.HeadSHA, BaseRef: in.BaseRef, BaseSha: in.BaseSHA, MergeBaseSha: in.MergeBase,
+		Filtered: in.Filtered,
 	}
 	if !in.UpdatedAt.IsZero() {
 		reading.UpdatedAt = timestamppb.New(in.UpdatedAt)

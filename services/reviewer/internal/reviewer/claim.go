@@ -51,6 +51,7 @@ type Reading struct {
 	BaseSHA   string
 	MergeBase string
 	UpdatedAt time.Time
+	Filtered  string // why it is not to be reviewed although it is open, a stable word; "" where it is
 }
 
 // Answer is what to do with a reading.

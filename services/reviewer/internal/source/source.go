@@ -19,6 +19,7 @@ const (
 	throttledPause = time.Minute      // GitHub's own advice for a secondary limit without Retry-After
 	deniedRetry    = 10 * time.Minute // a person has to grant or repair something
 	absentRetry    = time.Minute      // GitHub has not seen the head yet, or the base is going
+	absentPatience = 10 * time.Minute // after which the two have no common history
 )
 
 // reader is GitHub, as *github.Source reads it.
@@ -31,11 +32,12 @@ type reader interface {
 type Source struct {
 	github reader
 	wants  func(engine.File) bool
+	since  func(time.Time) time.Duration
 }
 
 // New returns a source; wants says which files the engine needs whole.
 func New(gh *github.Source, wants func(engine.File) bool) *Source {
-	return &Source{github: gh, wants: wants}
+	return &Source{github: gh, wants: wants, since: time.Since}
 }
 
 // Snapshot is a pull request as read once, and what a review of it would look at.
@@ -50,9 +52,16 @@ var states = map[github.State]reviewer.PullState{
 	github.Merged: reviewer.PullClosed, github.Gone: reviewer.PullGone,
 }
 
-// Read reads the pull request as it is now. Its error is a *reviewer.SourceError.
+// Read reads the pull request as it is now. One that can't be compared, and has not changed for a while, is
+// read as filtered: histories that share nothing will share nothing until somebody pushes. Its error is a
+// *reviewer.SourceError.
 func (s *Source) Read(ctx context.Context, pr reviewer.PullRequest) (Snapshot, error) {
 	r, err := s.github.Read(ctx, pr.Installation, pr.Repository, pr.Number)
+	if errors.Is(err, github.ErrNoComparison) && s.since(r.UpdatedAt) > absentPatience {
+		return Snapshot{Reading: reviewer.Reading{
+			State: reviewer.PullOpen, HeadSHA: r.HeadSHA, BaseRef: r.BaseRef, UpdatedAt: r.UpdatedAt, Filtered: "no_comparison",
+		}}, nil
+	}
 	if err != nil {
 		return Snapshot{}, trouble(err)
 	}

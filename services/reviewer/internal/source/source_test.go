@@ -52,10 +52,27 @@ func TestFailuresAreSortedByWhatTheyMeanForTheClaim(t *testing.T) {
 		"our key is wrong":         {f(ghapp.Auth, ghapp.ReasonJWTRefused, true, 0), reviewer.SourceDenied, 10 * time.Minute},
 		"nothing to compare (yet)": {fmt.Errorf("%w: %w", github.ErrNoComparison, f(ghapp.Gone, ghapp.ReasonNotFound, false, 0)), reviewer.SourceAway, time.Minute},
 	} {
-		_, err := (&Source{github: &reading{err: c.err}}).Read(t.Context(), reviewer.PullRequest{})
+		_, err := (&Source{github: &reading{err: c.err}, since: func(time.Time) time.Duration { return 0 }}).Read(t.Context(), reviewer.PullRequest{})
 		got, ok := errors.AsType[*reviewer.SourceError](err)
 		if !ok || got.Kind != c.kind || got.RetryAfter != c.after || got.Reason == "" {
 			t.Errorf("%s: %+v", name, err)
+		}
+	}
+}
+
+// TestNothingToCompare asks again for a while, and then believes that there is nothing.
+func TestNothingToCompare(t *testing.T) {
+	t.Parallel()
+	pull := github.Pull{State: github.Open, HeadSHA: "head", BaseRef: "main", UpdatedAt: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)}
+	absent := fmt.Errorf("%w: %w", github.ErrNoComparison, &ghapp.Failure{Class: ghapp.Gone, Reason: ghapp.ReasonNotFound})
+	for _, since := range []time.Duration{0, 9 * time.Minute, 11 * time.Minute} {
+		s := &Source{
+			github: &reading{got: github.Reading{Pull: pull}, err: absent},
+			since:  func(time.Time) time.Duration { return since },
+		}
+		snap, err := s.Read(t.Context(), reviewer.PullRequest{})
+		if patient := since < 10*time.Minute; patient != (err != nil) || !patient && snap.Reading.Filtered != "no_comparison" {
+			t.Errorf("after %s: %+v, %v", since, snap.Reading, err)
 		}
 	}
 }

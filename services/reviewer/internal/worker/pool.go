@@ -30,7 +30,7 @@ type Pool struct {
 // Pauses while the scheduler is away.
 const (
 	awayMin = 500 * time.Millisecond
-	awayMax = 15 * time.Second
+	awayMax = 5 * time.Second
 )
 
 // why a pool asks for targets.

@@ -213,11 +213,11 @@ func TestASchedulerAwayIsAskedAgain(t *testing.T) {
 			p.queue.mu.Lock()
 			n := len(p.queue.asked)
 			p.queue.mu.Unlock()
-			if n < 30 || n > 60 {
+			if n < 100 || n > 160 {
 				t.Errorf("asked %d times in 10 minutes", n)
 			}
 			p.queue.fail(nil)
-			<-time.After(20 * time.Second)
+			<-time.After(10 * time.Second)
 			if p.reviewed() != 1 || p.unannounced() != 0 {
 				t.Errorf("%d reviewed, %d unannounced", p.reviewed(), p.unannounced())
 			}
