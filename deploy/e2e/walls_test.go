@@ -1,7 +1,12 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -56,5 +61,30 @@ func TestNoRoleReadsAnotherSchema(t *testing.T) {
 			}
 		}
 		_ = conn.Close(t.Context())
+	}
+}
+
+// TestServicesRefuseWallsWithHoles: each service looks at its walls under its own role before it does anything,
+// and ends where somebody made a hole.
+func TestServicesRefuseWallsWithHoles(t *testing.T) {
+	w := newWorld(t)
+	admin, err := pgx.Connect(t.Context(), w.db.AdminDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(context.WithoutCancel(t.Context()))
+	for _, s := range services {
+		if _, err := admin.Exec(t.Context(), fmt.Sprintf("ALTER TABLE %s.outbox NO FORCE ROW LEVEL SECURITY", s)); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), filepath.Join(binaries, s))
+		for k, v := range w.settings(s) {
+			cmd.Env = append(cmd.Env, k+"="+v)
+		}
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(out), "C1 "+s+".outbox") {
+			t.Errorf("%s ended with %v, saying:\n%s", s, err, out)
+		}
 	}
 }
