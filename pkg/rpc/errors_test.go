@@ -42,7 +42,7 @@ func TestErrorsOnTheWire(t *testing.T) {
 		"unavailable":      {fmt.Errorf("dial: %w: %w", pg.ErrUnavailable, context.DeadlineExceeded), codes.Unavailable, "DATABASE_UNAVAILABLE", "the database is unavailable", 1},
 		"unknown outcome":  {fmt.Errorf("commit: %w: %w", pg.ErrUnknownOutcome, context.Canceled), codes.Unavailable, "OUTCOME_UNKNOWN", "the outcome is unknown, retry with the same key", 1},
 		"lock timeout":     {fmt.Errorf("load: %w", &pgconn.PgError{Code: "55P03", Message: "lock timeout"}), codes.Unavailable, "DATABASE_BUSY", "the database is busy", 1},
-		"no tenant":        {pg.ErrNoTenant, codes.Internal, "INTERNAL", "internal error", 1},
+		"no tenant":        {pg.ErrNoTenant, codes.InvalidArgument, "INVALID_REQUEST", "the request names no tenant", 0},
 		"bad SQL":          {&pgconn.PgError{Code: "42703", Message: "no column pin"}, codes.Internal, "INTERNAL", "internal error", 1},
 		"deadline":         {fmt.Errorf("load: %w", context.DeadlineExceeded), codes.DeadlineExceeded, "", "the deadline passed", 0},
 		"canceled":         {context.Canceled, codes.Canceled, "", "the call was cancelled", 0},
