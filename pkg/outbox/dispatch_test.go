@@ -281,6 +281,25 @@ func TestRingIsTriedOnce(t *testing.T) {
 	}
 }
 
+// A ring that no local commit announced is found by the poll; one that is enqueued again is not rung again.
+func TestRingsAreFoundAndNotRepeated(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	b := &ringer{rings: make(chan string, 9)}
+	e.enqueue(t, Message{Destination: bell, Key: "before"})
+	e.run(t, e.dispatcher(newReceiver(nil), rare(), func(c *DispatcherConfig) { c.Bell, c.Destinations = b, []string{bell} }))
+	e.settles(t, "dispatched_at IS NULL")
+	for range 2 {
+		e.enqueue(t, Message{Destination: bell, Key: "after"}, Message{Destination: bell, Key: "before"})
+	}
+	e.settles(t, "dispatched_at IS NULL")
+	e.enqueue(t, Message{Destination: bell, Key: "later", NotBefore: time.Now().Add(50 * time.Millisecond)})
+	e.settles(t, "dispatched_at IS NULL")
+	if got := e.rows(t, "attempts = 1 AND claim IS NULL AND parked_at IS NULL"); got != 3 || len(b.rings) != 3 {
+		t.Errorf("%d rows done once, %d rings, want 3 of each", got, len(b.rings))
+	}
+}
+
 // Told to stop, a dispatcher finishes what it is sending, marks it, and frees the rest.
 func TestStopFinishesAndReleases(t *testing.T) {
 	t.Parallel()

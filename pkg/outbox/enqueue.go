@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,15 +23,15 @@ import (
 // Enqueue writes the messages in the transaction that causes them, in one statement, and nudges the
 // dispatcher once it has committed. ErrKeyConflict leaves the transaction aborted.
 func (o *Outbox) Enqueue(ctx context.Context, tx *pg.Tx, msgs ...Message) error {
-	sql, args, err := o.insertion(ctx, msgs)
-	if err != nil || sql == "" {
+	in, err := o.insertion(ctx, msgs)
+	if err != nil || in.sql == "" {
 		return err
 	}
-	rows, err := tx.Query(ctx, sql, args...)
+	rows, err := tx.Query(ctx, in.sql, in.args...)
 	if err != nil {
 		return enqueueError(err)
 	}
-	written, err := collectEntries(rows)
+	written, err := in.collect(rows)
 	if err != nil {
 		return enqueueError(err)
 	}
@@ -41,13 +42,13 @@ func (o *Outbox) Enqueue(ctx context.Context, tx *pg.Tx, msgs ...Message) error 
 // Queue is Enqueue as one more statement of a batch. An error of the statement, ErrKeyConflict among
 // them, comes from whatever sends the batch.
 func (o *Outbox) Queue(ctx context.Context, b *pg.Batch, msgs ...Message) error {
-	sql, args, err := o.insertion(ctx, msgs)
-	if err != nil || sql == "" {
+	in, err := o.insertion(ctx, msgs)
+	if err != nil || in.sql == "" {
 		return err
 	}
 	var written []entry
-	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
-		got, err := collectEntries(rows)
+	b.Queue(in.sql, in.args...).Query(func(rows pgx.Rows) error {
+		got, err := in.collect(rows)
 		written = got
 		return enqueueError(err)
 	})
@@ -55,20 +56,47 @@ func (o *Outbox) Queue(ctx context.Context, b *pg.Batch, msgs ...Message) error 
 	return nil
 }
 
-// insertion is the statement that writes the messages; "" for none. One alone, the usual case, has its
-// own: to unnest seven arrays costs the server as much as the row.
-func (o *Outbox) insertion(ctx context.Context, msgs []Message) (sql string, args []any, err error) {
+// insertion is the statement that writes the rows.
+type insertion struct {
+	sql   string
+	args  []any
+	rows  []row
+	trace string
+}
+
+// insertion has no statement for no messages. One alone, the usual case, has its own: to unnest seven
+// arrays costs the server as much as the row.
+func (o *Outbox) insertion(ctx context.Context, msgs []Message) (insertion, error) {
 	rows, err := rowsOf(msgs)
-	trace := obs.Inject(ctx)
+	in := insertion{rows: rows, trace: obs.Inject(ctx)}
 	switch {
 	case err != nil || len(rows) == 0:
-		return "", nil, err
+		return insertion{}, err
 	case len(rows) == 1:
 		r := rows[0]
-		return o.sql.enqueueOne, []any{trace, r.id, r.tenant, r.key, r.digest, r.destination, r.payload, r.notBefore}, nil
+		in.sql, in.args = o.sql.enqueueOne, []any{in.trace, r.id, r.tenant, r.key, r.digest, r.destination, r.payload, r.notBefore}
 	default:
-		return o.sql.enqueue, append([]any{trace}, arraysOf(rows)...), nil
+		in.sql, in.args = o.sql.enqueue, append([]any{in.trace}, arraysOf(rows)...)
 	}
+	return in, nil
+}
+
+// collect reads what was written: a message that was there before is not among it.
+func (in insertion) collect(rows pgx.Rows) ([]entry, error) {
+	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (entry, error) {
+		var e entry
+		var id pgtype.UUID
+		var secs float64
+		if err := r.Scan(&id, &e.destination, &e.at, &secs); err != nil {
+			return e, err
+		}
+		e.delay = seconds(secs)
+		if strings.HasPrefix(e.destination, doorbell) {
+			i := slices.IndexFunc(in.rows, func(r row) bool { return r.id == id })
+			e.ring = &claimed{id: id.Bytes, tenant: in.rows[i].tenant, key: in.rows[i].key, traceparent: in.trace, availableAt: e.at}
+		}
+		return e, nil
+	})
 }
 
 func rowsOf(msgs []Message) ([]row, error) {
@@ -164,6 +192,7 @@ type entry struct {
 	destination string
 	at          time.Time     // available_at, by the database's clock
 	delay       time.Duration // until then, as the statement saw it
+	ring        *claimed      // what a doorbell that is due needs to be rung without another look
 }
 
 func collectEntries(rows pgx.Rows) ([]entry, error) {

@@ -25,6 +25,7 @@ type loop struct {
 
 	low     time.Time // low-water mark: nothing unclaimed is known before it
 	hungry  bool      // a claim may find something
+	early   []claimed // rings of local commits, not yet rung
 	marks   []mark    // of the last batch, not yet written
 	outages int       // answers in a row that speak of the destination
 	until   time.Time // pause of the destination
@@ -43,6 +44,10 @@ func (d *Dispatcher) newLoop(destination string) *loop {
 // run claims, sends and marks until ctx ends; sends outlives ctx for a while.
 func (l *loop) run(ctx, sends context.Context) error {
 	for l.wait(ctx) {
+		if len(l.early) > 0 {
+			l.ringAtOnce(ctx, sends)
+			continue
+		}
 		rows, lease, err := l.exchange(obs.Quiet(ctx))
 		if err != nil {
 			l.failed(ctx, err)
@@ -67,7 +72,7 @@ func (l *loop) wait(ctx context.Context) bool {
 			l.hungry = true
 			l.lower(low)
 		}
-		if len(l.marks) > 0 {
+		if l.early = l.nudge.takeRings(); len(l.early) > 0 || len(l.marks) > 0 {
 			return true
 		}
 		if paused := l.until.After(now); paused {

@@ -20,6 +20,7 @@ type nudge struct {
 	seen   bool      // the poll saw a due row since polled was last asked
 	low    time.Time // least available_at of what became due
 	timers timers
+	rings  []claimed // committed and to be rung at once
 }
 
 func newNudge() *nudge { return &nudge{wake: make(chan struct{}, 1)} }
@@ -44,6 +45,29 @@ func (n *nudge) add(at time.Time, delay time.Duration) {
 	if earliest {
 		n.signal()
 	}
+}
+
+// maxRings bounds the rings that wait for their loop; the table knows the rest.
+const maxRings = 1000
+
+// ring hands over a ring that is due, unless too many wait.
+func (n *nudge) ring(c claimed) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.rings) >= maxRings {
+		return false
+	}
+	n.rings = append(n.rings, c)
+	n.signal()
+	return true
+}
+
+func (n *nudge) takeRings() []claimed {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	rings := n.rings
+	n.rings = nil
+	return rings
 }
 
 // found tells of the oldest row that the poll saw. The poll sees the same future row again and again:

@@ -134,6 +134,9 @@ func (o *Outbox) tell(entries []entry) {
 	defer o.mu.Unlock()
 	for _, e := range entries {
 		for _, n := range o.hears[e.destination] {
+			if e.ring != nil && e.delay <= 0 && n.ring(*e.ring) {
+				break // by one is enough
+			}
 			n.add(e.at, e.delay)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // statements are the SQL of one schema.
 type statements struct {
 	enqueue, enqueueOne                  string
-	claim, take, mark, peek, stats       string
+	claim, take, rung, mark, peek, stats string
 	list, listPending, listParked        string
 	retryOne, exists, retrySet, countSet string
 	purge, erase, waiting                string
@@ -19,7 +19,7 @@ type statements struct {
 func Queries(schema string) map[string]string {
 	s := statementsOf(schema)
 	return map[string]string{
-		"enqueue": s.enqueue, "enqueueOne": s.enqueueOne, "claim": s.claim, "take": s.take, "mark": s.mark, "peek": s.peek, "stats": s.stats,
+		"enqueue": s.enqueue, "enqueueOne": s.enqueueOne, "claim": s.claim, "take": s.take, "rung": s.rung, "mark": s.mark, "peek": s.peek, "stats": s.stats,
 		"list": s.list, "listPending": s.listPending, "listParked": s.listParked,
 		"retryOne": s.retryOne, "exists": s.exists, "retrySet": s.retrySet, "countSet": s.countSet,
 		"purge": s.purge, "erase": s.erase, "waiting": s.waiting,
@@ -30,7 +30,7 @@ func statementsOf(schema string) statements {
 	in := strings.NewReplacer("{schema}", schema, "{made}", purge.Made).Replace
 	return statements{
 		enqueue: in(enqueueManySQL), enqueueOne: in(enqueueOneSQL),
-		claim: in(claimSQL), take: in(takeSQL), mark: in(markSQL), peek: in(peekSQL), stats: in(statsSQL),
+		claim: in(claimSQL), take: in(takeSQL), rung: in(rungSQL), mark: in(markSQL), peek: in(peekSQL), stats: in(statsSQL),
 		list:        in(listSQL("")),
 		listPending: in(listSQL("AND o.dispatched_at IS NULL AND o.parked_at IS NULL")),
 		listParked:  in(listSQL("AND o.parked_at IS NOT NULL")),
@@ -49,7 +49,7 @@ INSERT INTO {schema}.outbox
 	enqueueTail = `
     ON CONFLICT (key) DO UPDATE SET digest = NULL
  WHERE outbox.digest <> EXCLUDED.digest
-RETURNING destination, available_at, EXTRACT(EPOCH FROM available_at - clock_timestamp())::float8`
+RETURNING id, destination, available_at, EXTRACT(EPOCH FROM available_at - clock_timestamp())::float8`
 )
 
 const enqueueOneSQL = enqueueHead + `
@@ -72,6 +72,12 @@ UPDATE {schema}.outbox AS o
 const takeSQL = `
 UPDATE {schema}.outbox AS o
    SET dispatched_at = clock_timestamp(), attempts = o.attempts + 1, claim = NULL, claimed_until = NULL` + dueSQL
+
+// What was rung at its commit is done with too. Another dispatcher that takes it meanwhile rings again.
+const rungSQL = `
+UPDATE {schema}.outbox AS o
+   SET dispatched_at = clock_timestamp(), attempts = o.attempts + 1
+ WHERE o.id = ANY ($1::uuid[]) AND o.dispatched_at IS NULL AND o.parked_at IS NULL AND o.claim IS NULL`
 
 const dueSQL = `
  WHERE o.id = ANY (ARRAY(

@@ -4,9 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgtype"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fenceline-dev/fenceline/pkg/obs"
+	"github.com/fenceline-dev/fenceline/pkg/pg"
 )
 
 // blindPolls is after how many polls in a row a row that is seen and not claimed is reported.
@@ -36,6 +38,29 @@ func (l *loop) settled(ctx context.Context, t *trip) {
 		l.nudge.add(e.at, e.delay)
 	}
 	l.marks = nil
+}
+
+// ringAtOnce rings what a local commit announced before it writes anything of it: the waker waits for no
+// database. Where the writing fails, the poll finds the rows and they are rung again.
+func (l *loop) ringAtOnce(ctx, sends context.Context) {
+	l.marks = l.deliverAll(ctx, sends, l.early, time.Time{})
+	l.judge(ctx)
+	l.rung(ctx)
+	ids := make([]pgtype.UUID, len(l.early))
+	for i, c := range l.early {
+		ids[i] = pgtype.UUID{Bytes: c.id, Valid: true}
+	}
+	l.early = nil
+	var b pg.Batch
+	b.NoWait()
+	b.Queue(l.d.outbox.sql.rung, ids)
+	within, cancel := context.WithTimeout(obs.Quiet(context.WithoutCancel(ctx)), tripTimeout)
+	defer cancel()
+	if err := l.d.db.SystemBatch(within, &b); err != nil {
+		l.failed(ctx, err)
+		return
+	}
+	l.dbFails = 0
 }
 
 // rung counts the outcomes of rings, which leave no mark.
