@@ -19,6 +19,7 @@ type RetentionConfig struct {
 	Replays    time.Duration `env:"RETENTION_REPLAYS" envDefault:"2160h" doc:"how long replays and their keys are known, at least as long as receipts; 0: for ever"`
 	Requests   time.Duration `env:"RETENTION_REQUESTS" envDefault:"2160h" doc:"how long review requests and their keys are known, at least as long as receipts; 0: for ever"`
 	Commands   time.Duration `env:"RETENTION_COMMANDS" envDefault:"2160h" doc:"how long slash commands and re-runs are known once they were carried out, at least as long as receipts; 0: for ever"`
+	Missed     time.Duration `env:"RETENTION_MISSED" envDefault:"336h" doc:"how long it is kept what became of a delivery that was missed, at least 168h, as long as GitHub's log may show it; 0: for ever"`
 	Erasures   time.Duration `env:"RETENTION_ERASURES" envDefault:"8760h" doc:"how long it is kept that a tenant was erased; 0: for ever"`
 	Grace      time.Duration `env:"ERASURE_GRACE" envDefault:"720h" doc:"how long after its last installation was deleted a tenant is erased in all services; 0: never"`
 
@@ -34,6 +35,9 @@ func (c RetentionConfig) Validate() error {
 	var errs []error
 	if c.Deliveries != 0 && c.Deliveries < redelivery {
 		errs = append(errs, fmt.Errorf("RETENTION_DELIVERIES is %s: it must be 0, for ever, or at least %s", c.Deliveries, redelivery))
+	}
+	if c.Missed != 0 && c.Missed < redelivery {
+		errs = append(errs, fmt.Errorf("RETENTION_MISSED is %s: it must be 0, for ever, or at least %s", c.Missed, redelivery))
 	}
 	for _, k := range []struct {
 		name string
@@ -56,7 +60,8 @@ func (c RetentionConfig) Validate() error {
 func purger(cfg Config, p *boot.Process, s *store.Store, box *outbox.Outbox, db *pg.DB) (*purge.Purger, error) {
 	r := cfg.Retention
 	kinds := s.Kinds(store.Retention{
-		Deliveries: r.Deliveries, Replays: r.Replays, Requests: r.Requests, Commands: r.Commands, Erasures: r.Erasures,
+		Deliveries: r.Deliveries, Replays: r.Replays, Requests: r.Requests, Commands: r.Commands,
+		Missed: r.Missed, Erasures: r.Erasures,
 	})
 	return purge.New(r.Purge, p.Log, p.Meter, append(kinds, s.Erasures(r.Grace), box.Retention(db, cfg.Outbox))...)
 }

@@ -192,8 +192,12 @@ func TestRowsGoByAge(t *testing.T) {
 	admin(t, d, `UPDATE ingest.commands SET state = 'done', outcome = 'accepted', done_at = clock_timestamp() - interval '91 days' WHERE repository = $1`, kite.Name)
 	admin(t, d, `INSERT INTO ingest.erasures VALUES (gen_random_uuid(), 'done', clock_timestamp(), clock_timestamp(), clock_timestamp() - interval '91 days'),
 		(gen_random_uuid(), 'waiting', clock_timestamp(), clock_timestamp() - interval '91 days', NULL)`)
-	want := map[string][2]int{"deliveries": {2, 2}, "replays": {2, 0}, "requests": {2, 0}, "commands": {1, 1}, "erasures": {1, 1}}
-	for _, kind := range s.Kinds(Retention{Deliveries: age, Replays: age, Requests: age, Commands: age, Erasures: age}) {
+	for i, ended := range []any{nil, time.Now().Add(-91 * 24 * time.Hour), time.Now()} {
+		admin(t, d, `INSERT INTO ingest.missed (host, hook, delivery_id, attempt_id, state, next_at, status, delivered_at, ended_at)
+			VALUES ('github.com', 'h', $1, 1, CASE WHEN $2::timestamptz IS NULL THEN 'waiting' ELSE 'recovered' END, clock_timestamp(), 500, '2020-01-01', $2)`, name("missed", i), ended)
+	}
+	want := map[string][2]int{"missed": {1, 2}, "deliveries": {2, 2}, "replays": {2, 0}, "requests": {2, 0}, "commands": {1, 1}, "erasures": {1, 1}}
+	for _, kind := range s.Kinds(Retention{Deliveries: age, Replays: age, Requests: age, Commands: age, Missed: age, Erasures: age}) {
 		n, err := kind.Remove(t.Context(), age, 100)
 		left := pgtest.Query[int](t, d, `SELECT count(*)::int FROM ingest.`+kind.Name)
 		if got := [2]int{n, left}; err != nil || got != want[kind.Name] {

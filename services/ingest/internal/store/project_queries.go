@@ -105,7 +105,7 @@ SELECT count(*), COALESCE(extract(epoch FROM clock_timestamp() - min(COALESCE(p.
 var sweepQueries = map[string]string{
 	"holdSweep": holdSweep, "renewSweep": renewSweep, "leaveSweep": leaveSweep, "saveCursor": saveCursor, "endPass": endPass,
 	"recordMissed": recordMissed, "endRecovered": endRecovered, "endDelivered": endDelivered, "endTried": endTried, "takeMissed": takeMissed,
-	"endMissed": endMissed, "putOffMissed": putOffMissed, "purgeMissed": purgeMissed, "missedDepth": missedDepth,
+	"endMissed": endMissed, "putOffMissed": putOffMissed, "missedDepth": missedDepth,
 	"takeProject": takeProject, "renewProject": renewProject, "leaveProject": leaveProject, "putOffInstallation": putOffInstallation,
 	"refreshProject": refreshProject, "refreshAccount": refreshAccount, "lostProject": lostProject, "movedProject": movedProject,
 	"enrolledNow": enrolledNow, "accountTenant": accountTenant, "nudgeRepository": nudgeRepository, "nudgeInstallation": nudgeInstallation,

@@ -12,6 +12,7 @@ type Retention struct {
 	Replays    time.Duration
 	Requests   time.Duration
 	Commands   time.Duration // once they were carried out
+	Missed     time.Duration // once they have come, or never will
 	Erasures   time.Duration // once they are done
 }
 
@@ -22,6 +23,7 @@ func (s *Store) Kinds(r Retention) []purge.Kind {
 		{Name: "replays", Retention: r.Replays, Remove: purge.Statement(s.db, purgeReplays)},
 		{Name: "requests", Retention: r.Requests, Remove: purge.Statement(s.db, purgeRequests)},
 		{Name: "commands", Retention: r.Commands, Remove: purge.Statement(s.db, purgeCommands)},
+		{Name: "missed", Retention: r.Missed, Remove: purge.Statement(s.db, purgeMissed)},
 		{Name: "erasures", Retention: r.Erasures, Remove: purge.Statement(s.db, purgeErasures)},
 	}
 }

@@ -108,6 +108,15 @@ DELETE FROM ingest.commands AS c
         LIMIT @limit
           FOR UPDATE SKIP LOCKED))`
 
+	purgeMissed = `
+DELETE FROM ingest.missed AS m
+ WHERE (m.delivery_id, m.host, m.hook) IN (
+       SELECT o.delivery_id, o.host, o.hook FROM ingest.missed AS o
+        WHERE o.ended_at < (SELECT clock_timestamp() - @age::interval)
+        ORDER BY o.ended_at
+        LIMIT @limit
+          FOR UPDATE SKIP LOCKED)`
+
 	purgeErasures = `
 DELETE FROM ingest.erasures AS e
  WHERE e.tenant = ANY (ARRAY(
@@ -124,5 +133,5 @@ var retentionQueries = map[string]string{
 	"eraseAccounts": eraseAccounts, "beginErasure": beginErasure, "endErasure": endErasure, "blankDeliveries": blankDeliveries,
 	"eraseReplays": eraseReplays, "eraseRequests": eraseRequests, "eraseCommands": eraseCommands,
 	"eraseFormerProjects": eraseFormerProjects, "purgeDeliveries": purgeDeliveries, "purgeReplays": purgeReplays,
-	"purgeRequests": purgeRequests, "purgeCommands": purgeCommands, "purgeErasures": purgeErasures,
+	"purgeRequests": purgeRequests, "purgeCommands": purgeCommands, "purgeMissed": purgeMissed, "purgeErasures": purgeErasures,
 }

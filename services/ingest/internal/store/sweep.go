@@ -149,14 +149,10 @@ func (w *LogSweep) Logged(ctx context.Context, list []ingest.Attempt, next strin
 	return missed, refused, nil
 }
 
-// EndPass notes that the pass has come to its end, and drops what ended long ago.
-func (w *LogSweep) EndPass(ctx context.Context, overlap, keep time.Duration) error {
+// EndPass notes that the pass has come to its end.
+func (w *LogSweep) EndPass(ctx context.Context, overlap time.Duration) error {
 	err := w.store.db.System(ctx, func(tx *pg.Tx) error {
-		if err := w.stepIn(ctx, tx, endPass, pgx.NamedArgs{"overlap": overlap}); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, purgeMissed, pgx.NamedArgs{"age": keep})
-		return err
+		return w.stepIn(ctx, tx, endPass, pgx.NamedArgs{"overlap": overlap})
 	})
 	if err != nil {
 		return fmt.Errorf("end pass: %w", err)

@@ -97,13 +97,6 @@ UPDATE ingest.missed AS m
    SET tries = GREATEST(m.tries - 1, 0), next_at = clock_timestamp() + @after::interval
  WHERE m.state = 'waiting' AND m.host = @host AND m.hook = @hook AND m.delivery_id = @guid`
 
-	purgeMissed = `
-DELETE FROM ingest.missed AS m
- WHERE (m.delivery_id, m.host, m.hook) IN (
-       SELECT o.delivery_id, o.host, o.hook FROM ingest.missed AS o
-        WHERE o.ended_at < clock_timestamp() - @age::interval
-        LIMIT 1000)`
-
 	missedDepth = `
 SELECT count(*), COALESCE(extract(epoch FROM clock_timestamp() - min(m.found_at)), 0)::float8
   FROM ingest.missed AS m

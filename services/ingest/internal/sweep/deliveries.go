@@ -28,7 +28,7 @@ type Holder interface {
 // Passes keep how far a pass through the log has come, and what it found.
 type Passes interface {
 	Logged(ctx context.Context, list []ingest.Attempt, next string, first time.Duration) (missed, refused int, err error)
-	EndPass(ctx context.Context, overlap, keep time.Duration) error
+	EndPass(ctx context.Context, overlap time.Duration) error
 }
 
 // Missed are the deliveries that failed and have no receipt.
@@ -47,9 +47,6 @@ type LogSettings struct {
 	Window  time.Duration // how far back GitHub can deliver again
 	Overlap time.Duration // an attempt is listed only once it has ended
 }
-
-// keepMissed is how long a missed delivery stays on record after it has ended: longer than GitHub's log.
-const keepMissed = 14 * 24 * time.Hour
 
 // Deliveries sweeps through the App's delivery log.
 type Deliveries struct {
@@ -148,7 +145,7 @@ func (d *Deliveries) pass(ctx context.Context, p ingest.Pass) error {
 		d.Metrics.missed(ctx, "found", missed)
 		d.Metrics.missed(ctx, string(ingest.MissedRefused), refused)
 		if next == "" {
-			return d.Passes.EndPass(ctx, d.Set.Overlap, keepMissed)
+			return d.Passes.EndPass(ctx, d.Set.Overlap)
 		}
 		cursor = next
 	}
