@@ -2,6 +2,7 @@ package githubsim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -94,6 +95,10 @@ func (p *pull) read(c *call) *pullVersion {
 // measure brings the sizes and the merge state of a version up to date with its two commits.
 func (s *Server) measure(ctx context.Context, r *repo, v *pullVersion) error {
 	found, err := s.compareSHAs(ctx, r, v.baseSHA, v.headSHA)
+	if errors.Is(err, errNoMergeBase) { // a head was pushed that shares nothing with its base
+		v.commits, v.changed, v.additions, v.deletions, v.mergeable, v.mergeSHA = 0, 0, 0, 0, false, ""
+		return nil
+	}
 	if err != nil {
 		return err
 	}
