@@ -36,6 +36,7 @@ type ProjectState string
 const (
 	ProjectEnrolled ProjectState = "enrolled"
 	ProjectRemoved  ProjectState = "removed"
+	ProjectMoved    ProjectState = "moved" // to another tenant's account, for good
 )
 
 // Policy is what the deployment's settings say of accounts and repositories.

@@ -90,14 +90,22 @@ SELECT i.tenant, i.host, i.installation_id, i.account_id, a.login, i.state, i.cr
  ORDER BY i.installation_id, i.host
  LIMIT @limit`
 
+	// With those that have moved, which are never a row of projects again.
+	everyProject = `(
+  SELECT p.id, p.tenant, p.host, p.repository_id, p.repository, p.installation_id, p.state, p.created_at
+    FROM ingest.projects AS p
+   UNION ALL
+  SELECT f.id, f.tenant, f.host, f.repository_id, f.repository, f.installation_id, 'moved', f.created_at
+    FROM ingest.former_projects AS f)`
+
 	getProject = `
 SELECT p.id, p.tenant, p.host, p.repository_id, p.repository, p.installation_id, p.state, p.created_at
-  FROM ingest.projects AS p
+  FROM ` + everyProject + ` AS p
  WHERE p.tenant = @tenant AND p.id = @id`
 
 	listProjects = `
 SELECT p.id, p.tenant, p.host, p.repository_id, p.repository, p.installation_id, p.state, p.created_at
-  FROM ingest.projects AS p
+  FROM ` + everyProject + ` AS p
  WHERE p.tenant = @tenant AND p.id > @after
  ORDER BY p.id
  LIMIT @limit`
