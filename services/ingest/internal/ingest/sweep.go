@@ -144,16 +144,6 @@ func (p SweptProject) Locate(at *Installed) Where {
 	return WhereMoved
 }
 
-// Backoff is how long to wait before the n-th try, n from 1: first, four times as long after each further, at
-// most an hour.
-func Backoff(first time.Duration, n int) time.Duration {
-	d := first
-	for ; n > 1 && d < time.Hour; n-- {
-		d *= 4
-	}
-	return min(d, time.Hour)
-}
-
 // Under is the repository's name under another owner, until GitHub has told its own.
 func (p SweptProject) Under(login string) string {
 	_, name, _ := strings.Cut(p.Repository, "/")
