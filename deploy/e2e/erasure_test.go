@@ -235,3 +235,52 @@ func TestUnsuspendingGoesOnWithTheNewestState(t *testing.T) {
 		t.Errorf("%d attempts since, want one, of the newest head", got)
 	}
 }
+
+// TestRefusedTokenRenewsTheSuspension finds a suspension out by a refused token, and lets its pause run out while
+// it lasts: the next refused token renews it, whether a review or a page needed it.
+func TestRefusedTokenRenewsTheSuspension(t *testing.T) {
+	for _, asks := range []string{"reviewer", "publisher"} {
+		t.Run(asks, func(t *testing.T) {
+			w := newWorld(t)
+			held := newGate()
+			if asks == "publisher" {
+				w.proxies["publisher"].fault(publishEpoch, held.before)
+			}
+			w.up()
+			w.repository()
+			opened := w.open(control.Hold)
+			suspend := func() {
+				if _, err := w.ctl.SuspendInstallation(t.Context(), w.installation.ID, control.Options{Webhook: control.None}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if asks == "reviewer" {
+				suspend()
+			}
+			if _, err := w.ctl.SendDelivery(t.Context(), opened.Deliveries[0].GUID, control.Resend{}); err != nil {
+				t.Fatal(err)
+			}
+			if asks == "publisher" {
+				wait(t, "an epoch is to be published", held.reached)
+				suspend()
+				w.proxies["publisher"].fault(publishEpoch, nil)
+				held.release()
+			}
+			const holds = `SELECT count(*) FROM scheduler.pauses WHERE cause IN ('suspension', 'throttled') AND scope = 'installation'
+				AND until BETWEEN clock_timestamp() + interval '9 minutes' AND clock_timestamp() + interval '10 minutes'`
+			eventually(t, "the installation is paused for ten minutes", func() error { return w.some(holds) })
+			since := w.count(`SELECT extract(epoch FROM min(set_at))::bigint FROM scheduler.pauses`)
+			for range 2 {
+				w.exec(`UPDATE scheduler.pauses SET until = clock_timestamp() - interval '1 second'`)
+				eventually(t, "the pause is renewed", func() error { return w.some(holds) })
+			}
+			if again := w.count(`SELECT extract(epoch FROM min(set_at))::bigint FROM scheduler.pauses`); again != since {
+				t.Errorf("paused since %d, was %d: a pause that is renewed is one", again, since)
+			}
+			if _, err := w.ctl.UnsuspendInstallation(t.Context(), w.installation.ID, control.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			w.oneReview(w.atRest(), opened.Pull.Number, opened.Pull.HeadSHA)
+		})
+	}
+}
