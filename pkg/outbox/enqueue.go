@@ -86,11 +86,11 @@ func (in insertion) collect(rows pgx.Rows) ([]entry, error) {
 	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (entry, error) {
 		var e entry
 		var id pgtype.UUID
-		var secs float64
-		if err := r.Scan(&id, &e.destination, &e.at, &secs); err != nil {
+		var now time.Time
+		if err := r.Scan(&id, &e.destination, &e.at, &now); err != nil {
 			return e, err
 		}
-		e.delay = seconds(secs)
+		e.delay = e.at.Sub(now)
 		if strings.HasPrefix(e.destination, doorbell) {
 			i := slices.IndexFunc(in.rows, func(r row) bool { return r.id == id })
 			e.ring = &claimed{id: id.Bytes, tenant: in.rows[i].tenant, key: in.rows[i].key, traceparent: in.trace, availableAt: e.at}

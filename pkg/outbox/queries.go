@@ -49,12 +49,12 @@ INSERT INTO {schema}.outbox
 	enqueueTail = `
     ON CONFLICT (key) DO UPDATE SET digest = NULL
  WHERE outbox.digest <> EXCLUDED.digest
-RETURNING id, destination, available_at, EXTRACT(EPOCH FROM available_at - clock_timestamp())::float8`
+RETURNING id, destination, available_at, clock_timestamp()`
 )
 
+// The two times may lie a microsecond apart, which nothing minds.
 const enqueueOneSQL = enqueueHead + `
-SELECT $2::uuid, $3::uuid, $4::text, $5::bytea, $6::text, $7::bytea, $1::text, m.due, m.due
-  FROM (SELECT GREATEST($8::timestamptz, clock_timestamp()) AS due) AS m` + enqueueTail
+VALUES ($2, $3, $4, $5, $6, $7, $1, GREATEST($8, clock_timestamp()), GREATEST($8, clock_timestamp()))` + enqueueTail
 
 const enqueueManySQL = enqueueHead + `
 SELECT m.id, m.tenant, m.key, m.digest, m.destination, m.payload, $1, m.due, m.due
