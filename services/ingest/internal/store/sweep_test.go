@@ -65,7 +65,7 @@ func TestOneReplicaSweeps(t *testing.T) {
 	if _, _, _, err := first.TakeMissed(t.Context(), 5, 0); !errors.Is(err, ingest.ErrSweepLost) {
 		t.Errorf("the first still asks: %v", err)
 	}
-	if err := second.EndPass(t.Context(), 0, time.Hour); err != nil {
+	if err := second.EndPass(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := second.Leave(t.Context(), time.Hour); err != nil {

@@ -109,7 +109,7 @@ func (d *desk) Logged(_ context.Context, list []ingest.Attempt, next string, fir
 	return missed, refused, nil
 }
 
-func (d *desk) EndPass(context.Context, time.Duration, time.Duration) error {
+func (d *desk) EndPass(context.Context, time.Duration) error {
 	d.pass = ingest.Pass{Seen: time.Now()}
 	return nil
 }
