@@ -151,9 +151,12 @@ func TestWait(t *testing.T) {
 		wait  time.Duration
 		hold  bool
 	}{
-		{1, Failure{}, 2 * time.Second, false}, {3, Failure{}, 8 * time.Second, false}, {40, Failure{}, 5 * time.Minute, false},
+		{1, Failure{}, 2 * time.Second, false},
+		{3, Failure{}, 8 * time.Second, false},
+		{40, Failure{}, 5 * time.Minute, false},
 		{1, Failure{RetryAfter: time.Minute}, time.Minute, false},
-		{1, Failure{Throttled: true}, time.Minute, true}, {9, Failure{Throttled: true, RetryAfter: time.Hour}, time.Hour, true},
+		{1, Failure{Throttled: true}, time.Minute, true},
+		{9, Failure{Throttled: true, RetryAfter: time.Hour}, time.Hour, true},
 	} {
 		if wait, hold := (Command{Tries: tc.tries}).Wait(tc.f); wait != tc.wait || hold != tc.hold {
 			t.Errorf("try %d, %+v: %s %v, want %s %v", tc.tries, tc.f, wait, hold, tc.wait, tc.hold)

@@ -12,8 +12,12 @@ type markdown struct {
 
 // raw is HTML that hides or quotes what it holds: how it begins and how it ends.
 var raw = []struct{ from, until string }{
-	{"<pre", "</pre>"}, {"<script", "</script>"}, {"<style", "</style>"}, {"<textarea", "</textarea>"},
-	{"<?", "?>"}, {"<![cdata[", "]]>"},
+	{"<pre", "</pre>"},
+	{"<script", "</script>"},
+	{"<style", "</style>"},
+	{"<textarea", "</textarea>"},
+	{"<?", "?>"},
+	{"<![cdata[", "]]>"},
 }
 
 // text takes the next line and reports whether it is plain text from its first character on.
