@@ -38,7 +38,9 @@ SELECT o.key FROM (SELECT * FROM ingest.outbox UNION ALL SELECT * FROM publisher
 	{"no activity without a message", false, `
 SELECT a.activity_id FROM scheduler.activities AS a
  WHERE NOT EXISTS (SELECT FROM ingest.outbox AS o WHERE o.key = format('%s:activity:%s', a.tenant, a.activity_id))
-   AND NOT EXISTS (SELECT FROM publisher.outbox AS o WHERE o.key = format('%s:activity:%s', a.tenant, a.activity_id))`},
+   AND NOT EXISTS (SELECT FROM publisher.outbox AS o WHERE o.key = format('%s:activity:%s', a.tenant, a.activity_id))
+   -- A departure is told for a project, and recorded for each of its targets.
+   AND NOT EXISTS (SELECT FROM ingest.outbox AS o WHERE a.decision = 'departed' AND o.key = format('%s:integration:%s', a.tenant, left(a.activity_id, -37)))`},
 	{"generations count what was recorded, without a gap", false, `
 SELECT t.id, t.generation, array_agg(a.generation ORDER BY a.generation) FROM scheduler.targets AS t
   LEFT JOIN scheduler.activities AS a ON a.target_id = t.id AND a.decision <> 'already_seen'

@@ -61,7 +61,19 @@ func (s *Store) departOne(ctx context.Context, tenant scheduler.TenantID, id sch
 		if err != nil || !slices.Contains(c.Projects, l.Project) {
 			return err // it has come back meanwhile, under another project
 		}
-		t, e := s.rules.Depart(l.Target, c.Event, runs, l.now)
-		return s.save(ctx, tx, t, e, write{sql: saveTarget})
+		cause := c.Event + ":" + scheduler.ActivityID(id.String())
+		t, e := s.rules.Depart(l.Target, cause, runs, l.now)
+		if len(e.Decisions) == 0 {
+			return nil // it has ended already
+		}
+		if err := s.save(ctx, tx, t, e, write{sql: saveTarget}); err != nil {
+			return err
+		}
+		// A new generation is on record by what began it, as with any activity.
+		_, err = tx.Exec(ctx, insertActivity, pgx.NamedArgs{
+			"tenant": tenant, "activity": cause, "target": id, "cause": scheduler.CauseSweep, "event": string(c.Kind),
+			"delivery": scheduler.DeliveryID(""), "generation": t.Generation, "decision": scheduler.DecisionDeparted,
+		})
+		return err
 	})
 }
