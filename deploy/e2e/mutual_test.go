@@ -271,3 +271,99 @@ func outcome(err error) string {
 	}
 	return err.Error()
 }
+
+// TestRotationBesideTheWalk replaces the authority and every certificate under five running services: they go
+// on, with nothing restarted, and who has an old certificate is let in no more.
+func TestRotationBesideTheWalk(t *testing.T) {
+	w := newWorld(t)
+	for _, s := range services {
+		w.env[s][strings.ToUpper(s)+"_RPC_MAX_CONN_AGE"] = "500ms"
+	}
+	i, next := w.secure(), newInstallation(t)
+	w.up()
+	w.repository()
+	first := w.open(control.Send)
+
+	// Both are trusted, then everybody shows a certificate of the new one, then that alone is trusted.
+	bundle := i.dir.CertFile("ca")
+	old, fresh := pem(t, i.authority), pem(t, next.authority)
+	overwrite(t, bundle, slices.Concat(old, fresh))
+	stale := i.issue(t, certs.Operator("stale"), time.Hour)
+	for _, s := range services {
+		w.vouched(s, i.authority)
+		reissue(t, next, certs.Service(s), i.dir.Files(certs.Service(s)))
+	}
+	reissue(t, next, certs.Operator("e2e"), i.dir.Files(certs.Operator("e2e")))
+	for _, s := range services {
+		w.vouched(s, next.authority)
+	}
+	overwrite(t, bundle, fresh)
+	for _, s := range services {
+		eventually(t, s+" refuses the old authority's", func() error {
+			conn, err := grpc.NewClient(w.proxies[s].relay.addr, grpc.WithTransportCredentials(credentials.NewTLS(clientTLS(t, stale, s))))
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			if got := outcome(invoke(t.Context(), conn, healthv1.Health_Check_FullMethodName, &healthv1.HealthCheckRequest{})); got != codes.Unavailable.String() {
+				return fmt.Errorf("it got %q", got)
+			}
+			return nil
+		})
+	}
+	w.oneReview(w.atRest(), first.Pull.Number, first.Pull.HeadSHA)
+	pushed := w.push("change", map[string]string{"notes.txt": conflicted + "more\n"}, control.Send)
+	eventually(t, "the push is reviewed", func() error {
+		at := w.atRest()
+		if at.GetHeadSha() != pushed.After {
+			return fmt.Errorf("at %s", at.GetHeadSha())
+		}
+		return nil
+	})
+}
+
+func pem(t *testing.T, a *ca.Authority) []byte {
+	t.Helper()
+	pair, err := a.PEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair.Cert
+}
+
+// overwrite replaces a file at once, as an operator would.
+func overwrite(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func reissue(t *testing.T, by *installation, id certs.Identity, files certs.Files) {
+	t.Helper()
+	pair, err := by.authority.Issue(ca.Request{Identity: id, Valid: time.Hour, Hosts: []string{"127.0.0.1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overwrite(t, files.Key, pair.Key)
+	overwrite(t, files.Cert, pair.Cert)
+}
+
+// vouched waits until a service shows a certificate of an authority, and trusts callers of either.
+func (w *world) vouched(service string, by *ca.Authority) {
+	w.Helper()
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem(w.T, by))
+	eventually(w.T, service+" shows its certificate", func() error {
+		conn, err := tls.Dial("tcp", w.proxies[service].relay.addr, &tls.Config{
+			RootCAs: pool, ServerName: "127.0.0.1", NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13,
+		})
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	})
+}
