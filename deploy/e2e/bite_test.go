@@ -56,25 +56,58 @@ func TestInvariantsBite(t *testing.T) {
 	w.repository()
 	opened := w.open(control.Send)
 	w.oneReview(w.atRest(), opened.Pull.Number, opened.Pull.HeadSHA)
+	tx := w.unguarded()
 	for _, i := range invariants {
 		sql, ok := violations[i.id]
 		if !ok {
 			t.Errorf("no violation of %q", i.id)
 			continue
 		}
-		w.seed = func(ctx context.Context, tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, unguarded); err != nil {
-				return err
+		for _, step := range []string{`SAVEPOINT good`, sql} {
+			if _, err := tx.Exec(t.Context(), step); err != nil {
+				t.Fatalf("%q: %v", i.id, err)
 			}
-			_, err := tx.Exec(ctx, sql)
-			return err
 		}
-		if err := w.look(t.Context(), true); err == nil || !strings.Contains(err.Error(), "not so: "+i.id+":") {
+		if err := broken(t.Context(), tx, true); err == nil || !strings.Contains(err.Error(), "not so: "+i.id+":") {
 			t.Errorf("%q: its violation gave %v", i.id, err)
 		}
+		if _, err := tx.Exec(t.Context(), `ROLLBACK TO good`); err != nil {
+			t.Fatal(err)
+		}
 	}
-	w.seed = nil
-	w.atPeace()
+	if err := broken(t.Context(), tx, true); err != nil {
+		t.Errorf("without a violation: %v", err)
+	}
+}
+
+// unguarded begins a transaction, to be rolled back, in which nothing keeps the database from being wrong.
+func (w *world) unguarded() pgx.Tx {
+	w.Helper()
+	ctx := w.Context()
+	conn, err := pgx.Connect(ctx, w.db.AdminDSN())
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = conn.Close(context.WithoutCancel(ctx)) })
+	comments, err := w.ctl.Comments(ctx, 0, 0)
+	if err != nil {
+		w.Fatal(err)
+	}
+	checks, err := w.ctl.CheckRuns(ctx, 0, "")
+	if err != nil {
+		w.Fatal(err)
+	}
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := w.tell(ctx, tx, comments, checks); err != nil {
+		w.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, unguarded); err != nil {
+		w.Fatal(err)
+	}
+	return tx
 }
 
 // unguarded takes away, for a transaction that is rolled back, what keeps the database itself from being

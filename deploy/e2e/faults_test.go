@@ -261,7 +261,9 @@ func TestReturnToAReviewedHead(t *testing.T) {
 func TestRedisAwayForTheWholeWalk(t *testing.T) {
 	w := newWorld(t)
 	server := redistest.Server(t)
-	server.Stop()
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
 	w.redis = server.Addr()
 	w.up()
 	w.repository()

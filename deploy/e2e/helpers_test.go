@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,6 +13,19 @@ import (
 )
 
 const publishEpoch = publisherv1.PublisherService_PublishEpoch_FullMethodName
+
+// brisk shortens every lease, for tests in which many are waited out.
+func (w *world) brisk() {
+	for _, s := range services {
+		p := strings.ToUpper(s)
+		w.env[s][p+"_OUTBOX_SEND_TIMEOUT"], w.env[s][p+"_OUTBOX_LEASE"], w.env[s][p+"_OUTBOX_POLL"] = "800ms", "2s", "300ms"
+	}
+	maps.Copy(w.env["scheduler"], map[string]string{"SCHEDULER_LEASE": "1s", "SCHEDULER_RETRY_MAX": "300ms"})
+	maps.Copy(w.env["reviewer"], map[string]string{"REVIEWER_SCAN": "300ms", "REVIEWER_REAP_EVERY": "500ms", "REVIEWER_REAP_MARGIN": "500ms"})
+	maps.Copy(w.env["publisher"], map[string]string{
+		"PUBLISHER_GITHUB_TIMEOUT": "500ms", "PUBLISHER_GRACE": "1s", "PUBLISHER_LEASE": "2s", "PUBLISHER_POLL": "200ms",
+	})
+}
 
 // handled checks how many writes of a class took effect on GitHub.
 func (w *world) handled(class string, want int) {

@@ -165,11 +165,11 @@ func (w *world) look(ctx context.Context, rest bool) error {
 	if err := w.tell(ctx, tx, comments, checks); err != nil {
 		return err
 	}
-	if w.seed != nil {
-		if err := w.seed(ctx, tx); err != nil {
-			return fmt.Errorf("seed a violation: %w", err)
-		}
-	}
+	return broken(ctx, tx, rest)
+}
+
+// broken runs the queries, those of a system at rest only where it is.
+func broken(ctx context.Context, tx pgx.Tx, rest bool) error {
 	var found []error
 	for _, i := range invariants {
 		if i.rest && !rest {
@@ -179,12 +179,12 @@ func (w *world) look(ctx context.Context, rest bool) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", i.id, err)
 		}
-		broken, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+		bad, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
 		if err != nil {
 			return fmt.Errorf("%s: %w", i.id, err)
 		}
-		if len(broken) > 0 {
-			found = append(found, fmt.Errorf("not so: %s: %d rows, the first is %s", i.id, len(broken), text(broken[0])))
+		if len(bad) > 0 {
+			found = append(found, fmt.Errorf("not so: %s: %d rows, the first is %s", i.id, len(bad), text(bad[0])))
 		}
 	}
 	return errors.Join(found...)

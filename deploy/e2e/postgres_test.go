@@ -26,7 +26,7 @@ const ownPassword = "a password of one test alone"
 
 func newOwnPostgres(t *testing.T) *ownPostgres {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "fenceline-e2e-pg-") // short, for the socket's path
+	dir, err := os.MkdirTemp("/tmp", "fenceline-e2e-pg-") //nolint:usetesting // short, for the socket's path
 	if err != nil {
 		t.Fatal(err)
 	}

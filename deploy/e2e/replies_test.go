@@ -17,8 +17,7 @@ func TestLostReplyToEveryCommit(t *testing.T) {
 			t.Parallel()
 			db := pgtest.New(t, migrations.FS)
 			w := newWorldOn(t, db, db.Name)
-			w.env["scheduler"]["SCHEDULER_LEASE"] = "1s"
-			w.env["publisher"] = map[string]string{"PUBLISHER_GITHUB_TIMEOUT": "500ms", "PUBLISHER_GRACE": "1s", "PUBLISHER_LEASE": "2s"}
+			w.brisk()
 			_, dropper := pgtest.DropReplies(t, db, s)
 			w.env[s][strings.ToUpper(s)+"_DSN"] = dropper.DSN
 			w.up()

@@ -180,8 +180,16 @@ func TestNoConnectionsLeft(t *testing.T) {
 	w.oneReview(w.atRest(), opened.Pull.Number, opened.Pull.HeadSHA)
 	// Those that are open are ended, and their places taken.
 	var taken []*pgx.Conn
+	admin, err := pgx.Connect(t.Context(), pg.AdminDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = admin.Close(t.Context()) }()
 	for range 400 {
-		w.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'fenceline-%'`)
+		_, err := admin.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'fenceline-%'`)
+		if err != nil {
+			t.Fatal(err)
+		}
 		conn, err := pgx.Connect(t.Context(), pg.DSN("ledger"))
 		if err != nil {
 			break

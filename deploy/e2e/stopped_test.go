@@ -36,8 +36,7 @@ func TestKilledAndStoppedAtEveryStep(t *testing.T) {
 		for _, when := range []string{"before", "after"} {
 			t.Run(how+" "+when, func(t *testing.T) {
 				w := newWorld(t)
-				w.env["scheduler"]["SCHEDULER_LEASE"] = "1s"
-				w.env["publisher"] = map[string]string{"PUBLISHER_GITHUB_TIMEOUT": "500ms", "PUBLISHER_GRACE": "1s", "PUBLISHER_LEASE": "2s"}
+				w.brisk()
 				w.up()
 				w.repository()
 				opened := w.open(control.Send)

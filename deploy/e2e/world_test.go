@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -62,8 +61,6 @@ type world struct {
 	name    string // the repository's of the day
 
 	installation control.Installation
-
-	seed func(context.Context, pgx.Tx) error // breaks something before the invariants are asked
 }
 
 // newWorld starts everything but the services, so that a test may change their settings first.

@@ -54,7 +54,7 @@ func TestPurgerWalksEveryKindInBatches(t *testing.T) {
 		}
 		done := make(chan error)
 		go func() { done <- p.Run(ctx) }()
-		time.Sleep(settings.Every + time.Minute)
+		time.Sleep(settings.Every + time.Minute) //nolint:forbidigo // the bubble's time
 		synctest.Wait()
 		if many.left != 0 || many.calls < 4 || many.most != 500 || many.at[1].Sub(many.at[0]) != settings.Pause {
 			t.Errorf("many: %+v", many)
@@ -66,7 +66,7 @@ func TestPurgerWalksEveryKindInBatches(t *testing.T) {
 			t.Errorf("what is kept for ever was looked for %d times", kept.calls)
 		}
 		calls := many.calls
-		time.Sleep(10 * settings.Every)
+		time.Sleep(10 * settings.Every) //nolint:forbidigo // the bubble's time
 		synctest.Wait()
 		if idle := many.calls - calls; idle < 9 || idle > 15 {
 			t.Errorf("%d statements in ten idle intervals", idle)
@@ -83,7 +83,7 @@ func TestDrainTakesStepsInOrderUntilTheTimeIsUp(t *testing.T) {
 		first, second := 1200, 3
 		step := func(left *int, takes time.Duration) purge.Step {
 			return func(_ context.Context, limit int) (int, bool, error) {
-				time.Sleep(takes)
+				time.Sleep(takes) //nolint:forbidigo // the bubble's time
 				n := min(limit, *left)
 				*left -= n
 				return n, *left > 0, nil

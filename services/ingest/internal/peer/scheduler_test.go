@@ -65,7 +65,13 @@ func (s *shelf) scheduler(t *testing.T) *Scheduler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close(); cancel(); <-ended })
+	t.Cleanup(func() {
+		_ = conn.Close()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 	return NewScheduler(conn)
 }
 

@@ -244,6 +244,6 @@ func (s *Projects) tell(ctx context.Context, p ingest.SweptProject, news []inges
 }
 
 func (s *Projects) span(ctx context.Context, p ingest.SweptProject) (context.Context, trace.Span) {
-	return s.Tracer.Start(ctx, obs.SpanSweepProject, trace.WithNewRoot(),
+	return s.Tracer.Start(ctx, obs.SpanSweepProject, trace.WithNewRoot(), //nolint:spancheck // the caller ends it
 		trace.WithAttributes(obs.Tenant(p.Tenant.String()), obs.ProjectID(p.RepositoryID), obs.InstallationID(p.InstallationID)))
 }

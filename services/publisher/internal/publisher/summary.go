@@ -85,6 +85,7 @@ func Title(e Epoch) string {
 		return "Fenceline: not reviewed, given up"
 	case KindSkipped:
 		return "Fenceline: not reviewed, skipped"
+	case KindReply: // has a sentence and no title
 	}
 	return "Fenceline"
 }
@@ -126,7 +127,7 @@ func explanation(e Epoch) string {
 		b.WriteString("This comparison could not be reviewed and is not tried again by itself.\n")
 	case KindSkipped:
 		b.WriteString("There is nothing to review here now.\n")
-	case KindResult:
+	case KindResult, KindReply:
 	}
 	if e.Reason != "" {
 		fmt.Fprintf(&b, "\nReason: %s\n", Code(e.Reason, maxWord))

@@ -11,7 +11,7 @@ import (
 )
 
 // messages turns a transition's effects into what leaves through the outbox.
-func (s *Store) messages(t scheduler.Target, e scheduler.Effects) ([]outbox.Message, error) {
+func (s *Store) messages(t scheduler.Target, e scheduler.Effects) []outbox.Message {
 	tenant := uuid.UUID(t.Tenant)
 	var msgs []outbox.Message
 	for _, r := range e.Rings {
@@ -28,7 +28,7 @@ func (s *Store) messages(t scheduler.Target, e scheduler.Effects) ([]outbox.Mess
 			Request: epoch(t, *e.Publish),
 		})
 	}
-	return msgs, nil
+	return msgs
 }
 
 func receipt(t scheduler.Target, r scheduler.Receipt) *ledgerv1.IssueReceiptRequest {

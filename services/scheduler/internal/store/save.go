@@ -94,11 +94,7 @@ func (s *Store) save(ctx context.Context, tx *pg.Tx, t scheduler.Target, e sched
 	for _, r := range e.Runs {
 		tx.OnCommit(func() { s.runs.tell(r.ID) })
 	}
-	msgs, err := s.messages(t, e)
-	if err != nil {
-		return err
-	}
-	return s.outbox.Enqueue(ctx, tx, msgs...)
+	return s.outbox.Enqueue(ctx, tx, s.messages(t, e)...)
 }
 
 // queueEffects adds the rows of a transition's effects.
