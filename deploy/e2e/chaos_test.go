@@ -87,7 +87,7 @@ func newChaos(t *testing.T) *chaos {
 	w.up()
 	w.repository()
 	c := &chaos{
-		world: w, pg: pg, server: server, rand: rand.New(rand.NewPCG(*chaosSeed, 0)), //nolint:gosec // a test's dice
+		world: w, pg: pg, server: server, rand: rand.New(rand.NewPCG(*chaosSeed, 0)),
 		began: time.Now(), stopped: map[string]time.Time{},
 	}
 	for n := range chaosPulls {

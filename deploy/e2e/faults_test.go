@@ -161,7 +161,7 @@ func TestWorkerPausedPastItsLease(t *testing.T) {
 	paused.signal(t, syscall.SIGSTOP)
 	w.proxies["scheduler"].fault(commit, nil)
 	w.up("reviewer") // another replica
-	at := w.atRest()
+	w.atRest()
 	paused.signal(t, syscall.SIGCONT)
 	held.release() // the paused worker's commit arrives now
 	eventually(t, "the late commit was answered", func() error {
@@ -170,7 +170,7 @@ func TestWorkerPausedPastItsLease(t *testing.T) {
 		}
 		return nil
 	})
-	at = w.atRest()
+	at := w.atRest()
 	w.oneReview(at, opened.Pull.Number, opened.Pull.HeadSHA)
 	if kinds := w.transfers(at.GetTenant()); kinds["settle"] != 1 {
 		t.Errorf("transfers %v, want one settlement", kinds)

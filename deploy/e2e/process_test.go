@@ -190,7 +190,7 @@ func (l *tail) String() string {
 func ready(t *testing.T, name, debug string) {
 	t.Helper()
 	eventually(t, name+" is ready", func() error {
-		resp, err := http.Get("http://" + debug + "/readyz") //nolint:noctx // bounded by eventually
+		resp, err := http.Get("http://" + debug + "/readyz")
 		if err != nil {
 			return err
 		}

@@ -505,3 +505,47 @@ func TestKeysAtTwoInstances(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 }
+
+// TestRerunOfAHead: "Re-run all checks" of a head that two pull requests share is a re-run of both, whatever the
+// payload says of them; another App's suite is none of ours.
+func TestRerunOfAHead(t *testing.T) {
+	w, pull, at := reviewed(t)
+	w.push("stable", map[string]string{"stable.txt": "stable\n"}, control.None)
+	if _, err := w.ctl.OpenPull(t.Context(), w.repo.ID, control.OpenPull{Title: "The same, elsewhere", Head: "change", Base: "stable"}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := w.ctl.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := func(n int64) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d runs are done", n), func() error {
+			if got := w.count(`SELECT count(*) FROM scheduler.runs WHERE state = 'done'`); got != n {
+				return fmt.Errorf("%d runs", got)
+			}
+			return nil
+		})
+	}
+	runs(2)
+	for _, app := range []int64{info.AppID + 1, info.AppID} {
+		sent, err := w.ctl.SendEvent(t.Context(), control.CustomEvent{Event: "check_suite", Payload: fmt.Appendf(nil,
+			`{"action":"rerequested","check_suite":{"id":1,"head_sha":%q,"pull_requests":[],"app":{"id":%d,"created_at":"no time"}},`+
+				`"repository":{"id":%d,"full_name":"acme/widgets","owner":{"id":%d,"login":"acme"}},"installation":{"id":%d},"sender":{"id":%d,"login":"acme","type":"User"}}`,
+			pull.HeadSHA, app, w.repo.ID, w.owner.ID, w.installation.ID, w.owner.ID)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := w.ctl.WaitDelivery(t.Context(), sent.GUID, 1); err != nil || !got.Answered() {
+			t.Fatalf("%v, %+v", err, got)
+		}
+	}
+	runs(4)
+	if n := w.count(`SELECT count(*) FROM scheduler.runs WHERE ordinal = 1`); n != 2 {
+		t.Errorf("%d re-runs, want 2", n)
+	}
+	if n := w.count(`SELECT count(*) FROM ingest.requests WHERE rerun AND source = 'rerun' AND tenant = $1`, at.GetTenant()); n != 2 {
+		t.Errorf("%d requests, want 2", n)
+	}
+	w.atPeace()
+}

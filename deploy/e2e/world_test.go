@@ -225,10 +225,6 @@ func (w *world) accounts() ledgerv1.AccountServiceClient {
 	return ledgerv1.NewAccountServiceClient(w.conn("ledger"))
 }
 
-func (w *world) intents() publisherv1.IntentServiceClient {
-	return publisherv1.NewIntentServiceClient(w.conn("publisher"))
-}
-
 // repository makes a repository with one file on main and installs the App on it. The installation's
 // event is not sent: a pull request's delivery binds and enrols by itself.
 func (w *world) repository() control.Repository {

@@ -69,7 +69,7 @@ const suspendedPause = 10 * time.Minute
 
 // Failure is a call that did not succeed, sorted by what it means. Its text names the method,
 // the status and the reason: no URL, no body, no credential.
-type Failure struct { //nolint:errname // the word of the failure classes; "FailureError" would say it twice
+type Failure struct {
 	Class      Class
 	Reason     string
 	Status     int           // of GitHub's answer, 0 when there was none

@@ -103,7 +103,7 @@ func (w *LogSweep) Logged(ctx context.Context, list []ingest.Attempt, next strin
 	installations, repos, ats := make([]int64, n), make([]int64, n), make([]time.Time, n)
 	for i, a := range failed {
 		guids[i], attempts[i], isRefused[i] = a.GUID, a.ID, a.Outcome() == ingest.AttemptRefused
-		events[i], actions[i], statuses[i] = a.Event, a.Action, int32(a.Status) //nolint:gosec // an HTTP status
+		events[i], actions[i], statuses[i] = a.Event, a.Action, int32(a.Status)
 		installations[i], repos[i], ats[i] = a.InstallationID, a.RepositoryID, a.At
 	}
 	var top *time.Time

@@ -179,7 +179,7 @@ func (d *Deliveries) drain(ctx context.Context, until time.Time) (more bool, err
 
 // ask asks for one redelivery: work was found, so it has a trace.
 func (d *Deliveries) ask(ctx context.Context, m ingest.Missed) (err error) {
-	ctx, span := d.Tracer.Start(ctx, obs.SpanRedeliver, trace.WithNewRoot(), trace.WithAttributes(obs.DeliveryID(m.GUID))) //nolint:spancheck // obs.End ends it
+	ctx, span := d.Tracer.Start(ctx, obs.SpanRedeliver, trace.WithNewRoot(), trace.WithAttributes(obs.DeliveryID(m.GUID)))
 	defer func() { obs.End(span, err) }()
 	err = d.Log.Redeliver(ctx, m.Attempt)
 	f := ghapp.Classify(err)
@@ -198,5 +198,5 @@ func (d *Deliveries) ask(ctx context.Context, m ingest.Missed) (err error) {
 	}
 	d.Metrics.missed(ctx, outcome, 1)
 	span.SetAttributes(obs.Outcome(outcome))
-	return err //nolint:spancheck // obs.End ends it
+	return err
 }

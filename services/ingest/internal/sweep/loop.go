@@ -26,7 +26,7 @@ func jitter(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
 	}
-	return d - d/10 + rand.N(d/5+1) //nolint:gosec // spreads load, guards nothing
+	return d - d/10 + rand.N(d/5+1)
 }
 
 // pace keeps calls of GitHub apart.

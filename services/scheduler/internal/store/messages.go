@@ -67,7 +67,7 @@ func epoch(t scheduler.Target, p scheduler.Publish) *publisherv1.PublishEpochReq
 func runOf(r scheduler.Run) *publisherv1.Run {
 	out := &publisherv1.Run{
 		RunId: r.ID.String(), BaseRef: r.BaseRef, BaseSha: r.BaseSHA, HeadSha: r.HeadSHA, MergeBaseSha: r.MergeBase,
-		Ordinal: int32(r.Ordinal), //nolint:gosec // counts re-runs
+		Ordinal: int32(r.Ordinal),
 	}
 	if res := r.Result; !res.Attempt.IsZero() {
 		out.AttemptId, out.Engine = res.Attempt.String(), res.Engine
@@ -78,4 +78,4 @@ func runOf(r scheduler.Run) *publisherv1.Run {
 	return out
 }
 
-func count(n int) int32 { return int32(n) } //nolint:gosec // bounded by the engine's most findings
+func count(n int) int32 { return int32(n) }
