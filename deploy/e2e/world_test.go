@@ -21,7 +21,6 @@ import (
 	"github.com/fenceline-dev/fenceline/pkg/pgtest"
 	"github.com/fenceline-dev/fenceline/pkg/redistest"
 	ledgerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/ledger/v1"
-	publisherv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/publisher/v1"
 	reviewerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/reviewer/v1"
 	schedulerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1"
 )
