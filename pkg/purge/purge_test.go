@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,15 +20,29 @@ import (
 
 var quiet = slog.New(slog.NewJSONHandler(io.Discard, nil))
 
-// store is so many rows past their retention; every third call fails.
+// store is so many rows past their retention.
 type store struct {
+	mu sync.Mutex
+	seen
+	fails bool
+}
+
+type seen struct {
 	left, calls, most int
 	age               time.Duration
 	at                []time.Time
-	fails             bool
+}
+
+// now is what was seen up to now.
+func (s *store) now() seen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen
 }
 
 func (s *store) remove(_ context.Context, age time.Duration, limit int) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.calls++
 	s.age, s.most = age, max(s.most, limit)
 	s.at = append(s.at, time.Now())
@@ -42,7 +57,7 @@ func (s *store) remove(_ context.Context, age time.Duration, limit int) (int, er
 func TestPurgerWalksEveryKindInBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		many, few, kept, broken := &store{left: 1700}, &store{left: 3}, &store{left: 5}, &store{fails: true}
+		many, few, kept, broken := &store{seen: seen{left: 1700}}, &store{seen: seen{left: 3}}, &store{seen: seen{left: 5}}, &store{fails: true}
 		settings := purge.Settings{Every: 10 * time.Minute, Batch: 500, Pause: time.Second}
 		p, err := purge.New(settings, quiet, noop.NewMeterProvider(),
 			purge.Kind{Name: "broken", Retention: time.Hour, Remove: broken.remove},
@@ -56,19 +71,19 @@ func TestPurgerWalksEveryKindInBatches(t *testing.T) {
 		go func() { done <- p.Run(ctx) }()
 		time.Sleep(settings.Every + time.Minute) //nolint:forbidigo // the bubble's time
 		synctest.Wait()
-		if many.left != 0 || many.calls < 4 || many.most != 500 || many.at[1].Sub(many.at[0]) != settings.Pause {
-			t.Errorf("many: %+v", many)
+		got := many.now()
+		if got.left != 0 || got.calls < 4 || got.most != 500 || got.at[1].Sub(got.at[0]) != settings.Pause {
+			t.Errorf("many: %+v", got)
 		}
-		if few.left != 0 || few.most != 20 || few.age != 2*time.Hour {
-			t.Errorf("heavy: %+v", few)
+		if got := few.now(); got.left != 0 || got.most != 20 || got.age != 2*time.Hour {
+			t.Errorf("heavy: %+v", got)
 		}
-		if kept.calls != 0 {
-			t.Errorf("what is kept for ever was looked for %d times", kept.calls)
+		if got := kept.now(); got.calls != 0 {
+			t.Errorf("what is kept for ever was looked for %d times", got.calls)
 		}
-		calls := many.calls
 		time.Sleep(10 * settings.Every) //nolint:forbidigo // the bubble's time
 		synctest.Wait()
-		if idle := many.calls - calls; idle < 9 || idle > 15 {
+		if idle := many.now().calls - got.calls; idle < 9 || idle > 15 {
 			t.Errorf("%d statements in ten idle intervals", idle)
 		}
 		stop()
