@@ -48,19 +48,18 @@ func TestServesHTTPS(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	first := deliver(t, "https://"+s.Addr()+Path, roots)
-	if first.StatusCode != http.StatusOK || first.ProtoMajor != 1 {
-		t.Errorf("by HTTPS: %s, %s", first.Status, first.Proto)
+	if first.status != http.StatusOK || first.proto != "HTTP/1.1" {
+		t.Errorf("by HTTPS: %+v", first)
 	}
-	if plain := deliver(t, "http://"+s.Addr()+Path, roots); plain.StatusCode != http.StatusBadRequest {
-		t.Errorf("in plain HTTP: %s", plain.Status)
+	if plain := deliver(t, "http://"+s.Addr()+Path, roots); plain.status != http.StatusBadRequest {
+		t.Errorf("in plain HTTP: %+v", plain)
 	}
 	if _, err := dir.Issue(authority, request); err != nil {
 		t.Fatal(err)
 	}
-	was := first.TLS.PeerCertificates[0].SerialNumber
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(10 * time.Second); deliver(t, "https://"+s.Addr()+Path, roots).TLS.PeerCertificates[0].SerialNumber.Cmp(was) == 0; <-tick.C {
+	for deadline := time.Now().Add(10 * time.Second); deliver(t, "https://"+s.Addr()+Path, roots).serial == first.serial; <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatal("the new certificate was never shown")
 		}
@@ -71,7 +70,13 @@ func TestServesHTTPS(t *testing.T) {
 	}
 }
 
-func deliver(t *testing.T, url string, roots *x509.CertPool) *http.Response {
+// answered is how a delivery was answered, and with which certificate.
+type answered struct {
+	status        int
+	proto, serial string
+}
+
+func deliver(t *testing.T, url string, roots *x509.CertPool) answered {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
@@ -86,5 +91,9 @@ func deliver(t *testing.T, url string, roots *x509.CertPool) *http.Response {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	return resp
+	a := answered{status: resp.StatusCode, proto: resp.Proto}
+	if resp.TLS != nil {
+		a.serial = resp.TLS.PeerCertificates[0].SerialNumber.String()
+	}
+	return a
 }
