@@ -52,6 +52,20 @@ func deliveryItem(one sentOnce) obj {
 	}
 }
 
+// getHook is the webhook as the App sees it: never its secret, only that there is one.
+func (s *Server) getHook(*call) reply {
+	s.hooks.mu.Lock()
+	defer s.hooks.mu.Unlock()
+	body := obj{"url": s.hooks.to.URL, "content_type": "json", "insecure_ssl": "0"}
+	if s.hooks.to.Form {
+		body["content_type"] = "form"
+	}
+	if s.hooks.to.Secret != "" {
+		body["secret"] = "********"
+	}
+	return ok(body)
+}
+
 // listDeliveries pages by cursor: the id of the attempt that the next page begins with.
 func (s *Server) listDeliveries(c *call) reply {
 	q := c.r.URL.Query()

@@ -69,6 +69,7 @@ func (s *Server) rootRoutes() []route {
 		{method: "POST", path: "/app/installations/{id}/access_tokens", class: "tokens.create", by: byApp, link: docs + "/reference/apps#create-an-installation-access-token-for-an-app", handle: s.createToken},
 		{method: "GET", path: "/installation/repositories", class: "apps.repositories", need: "metadata=read", link: docs + "/apps/installations", handle: s.listInstallationRepos},
 		{method: "DELETE", path: "/installation/token", class: "tokens.revoke", link: docs + "/apps/installations", handle: s.revokeToken},
+		{method: "GET", path: "/app/hook/config", class: "apps.hook", by: byApp, link: hook, handle: s.getHook},
 		{method: "GET", path: "/app/hook/deliveries", class: "deliveries.list", by: byApp, link: hook, handle: s.listDeliveries},
 		{method: "GET", path: "/app/hook/deliveries/{id}", class: "deliveries.get", by: byApp, link: hook, handle: s.getDelivery},
 		{method: "POST", path: "/app/hook/deliveries/{id}/attempts", class: "deliveries.redeliver", by: byApp, link: hook, handle: s.redeliver},

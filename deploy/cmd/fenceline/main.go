@@ -22,6 +22,7 @@ type cli struct {
 	Migrate      migrateAll   `cmd:"" help:"Bring a database to the newest schemas, as an administrator."`
 	CA           authority    `cmd:"" name:"ca" help:"Make certificates for the services, operators and clients of an installation."`
 	Explain      explain      `cmd:"" help:"Say why a pull request was, or was not, reviewed."`
+	CheckGitHub  checkGitHub  `cmd:"" name:"check-github" help:"Say whether GitHub has all that the App needs: key, permissions, events, webhook, installations."`
 	WithServices withServices `cmd:"" help:"Run a command beside a throw-away PostgreSQL and Redis, named in FENCELINE_TEST_POSTGRES and FENCELINE_TEST_REDIS."`
 	Service      service      `cmd:"" hidden:"" help:"Run one service by its environment, as the stack does with --processes."`
 }

@@ -30,24 +30,22 @@ func NewMetrics(m metric.Meter, missed, due Depth) (*Metrics, error) {
 	out.deliveries, errs[1] = m.Int64Counter("fenceline.ingest.missed", metric.WithDescription("Missed deliveries, by what was found out or done"))
 	out.activities, errs[2] = m.Int64Counter("fenceline.ingest.sweep.activities", metric.WithDescription("Pull requests that a sweep found to differ from what was read"))
 	out.moves, errs[3] = m.Int64Counter("fenceline.ingest.sweep.moves", metric.WithDescription("Repositories that were found elsewhere, by where"))
-	for i, q := range []struct {
-		depth       Depth
-		name, means string
-	}{
-		{missed, "fenceline.ingest.missed.waiting", "Missed deliveries that are waited for"},
-		{due, "fenceline.ingest.sweep.due", "Projects whose listing is due"},
-	} {
-		errs[4+i] = queue(m, q.depth, q.name, q.means)
+	waiting, err := m.Int64ObservableGauge("fenceline.ingest.missed.waiting", metric.WithDescription("Missed deliveries that are waited for"))
+	errs[4] = err
+	longest, err := m.Float64ObservableGauge("fenceline.ingest.missed.oldest", metric.WithUnit("s"), metric.WithDescription("Age of the oldest of them"))
+	errs[5] = err
+	listed, err := m.Int64ObservableGauge("fenceline.ingest.sweep.due", metric.WithDescription("Projects whose listing is due"))
+	errs[6] = err
+	oldest, err := m.Float64ObservableGauge("fenceline.ingest.sweep.oldest", metric.WithUnit("s"), metric.WithDescription("For how long the oldest of them is"))
+	errs[7] = err
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
 	}
-	return out, errors.Join(errs[:]...)
+	return out, errors.Join(watch(m, missed, waiting, longest), watch(m, due, listed, oldest))
 }
 
-func queue(m metric.Meter, depth Depth, name, means string) error {
-	n, err1 := m.Int64ObservableGauge(name, metric.WithDescription(means))
-	age, err2 := m.Float64ObservableGauge(name+".oldest", metric.WithUnit("s"), metric.WithDescription("Age of the oldest of them"))
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
+// watch asks a queue at each scrape.
+func watch(m metric.Meter, depth Depth, n metric.Int64ObservableGauge, age metric.Float64ObservableGauge) error {
 	_, err := m.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		count, oldest, err := depth(obs.Quiet(ctx))
 		if err != nil {
