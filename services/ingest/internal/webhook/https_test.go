@@ -70,13 +70,13 @@ func TestServesHTTPS(t *testing.T) {
 	}
 }
 
-// answered is how a delivery was answered, and with which certificate.
-type answered struct {
+// shown is how a delivery was answered, and with which certificate.
+type shown struct {
 	status        int
 	proto, serial string
 }
 
-func deliver(t *testing.T, url string, roots *x509.CertPool) answered {
+func deliver(t *testing.T, url string, roots *x509.CertPool) shown {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
@@ -91,7 +91,7 @@ func deliver(t *testing.T, url string, roots *x509.CertPool) answered {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	a := answered{status: resp.StatusCode, proto: resp.Proto}
+	a := shown{status: resp.StatusCode, proto: resp.Proto}
 	if resp.TLS != nil {
 		a.serial = resp.TLS.PeerCertificates[0].SerialNumber.String()
 	}
