@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -23,7 +24,8 @@ var acts = []struct {
 	weight int
 	do     func(c *chaos)
 }{
-	{28, (*chaos).pushSomewhere},
+	{25, (*chaos).pushSomewhere},
+	{3, (*chaos).holdRows},
 	{6, (*chaos).goBack},
 	{6, (*chaos).clickSomewhere},
 	{8, (*chaos).deliverLate},
@@ -141,6 +143,23 @@ func (c *chaos) terminate() {
 	n := c.count(`SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
  WHERE usename LIKE 'fl\_%' ORDER BY random() LIMIT $1) AS victims`, 1+c.rand.IntN(10))
 	c.note("terminated %d sessions", n)
+}
+
+// holdRows locks what everybody needs for a while, as a session of a stopped process would.
+func (c *chaos) holdRows() {
+	table := pick(c, []string{"scheduler.targets", "ledger.accounts", "publisher.senders", "reviewer.attempts", "ingest.projects"})
+	for_ := time.Duration(c.rand.IntN(4000)) * time.Millisecond
+	conn, err := pgx.Connect(c.Context(), c.db.AdminDSN())
+	if err != nil {
+		c.Fatal(err)
+	}
+	ctx := context.WithoutCancel(c.Context())
+	if _, err := conn.Exec(ctx, `BEGIN; SET LOCAL lock_timeout = '1s'; SELECT 1 FROM `+table+` FOR UPDATE`); err == nil {
+		c.note("hold the rows of %s for %s", table, for_)
+		time.AfterFunc(for_, func() { _ = conn.Close(ctx) })
+		return
+	}
+	_ = conn.Close(ctx)
 }
 
 func (c *chaos) crashPostgres() {

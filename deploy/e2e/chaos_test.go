@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"bufio"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +20,10 @@ var (
 )
 
 const (
-	chaosPulls    = 5
-	chaosAttempts = 20 // of a run, which many kills use up
+	chaosPulls = 5
+	// mostGoroutines is what no service at rest has: some fifty, and a few for each connection.
+	mostGoroutines = 150
+	chaosAttempts  = 20 // of a run, which many kills use up
 )
 
 // chaos is one run: what happens to the system, in the order in which it happened.
@@ -67,6 +71,14 @@ func TestChaos(t *testing.T) {
 	c.deliverAll()
 	eventually(t, "every pull request shows its head", c.allShown)
 	c.atPeace()
+	for _, s := range services { // nothing was left behind
+		eventually(t, s+" has few goroutines", func() error {
+			if n := c.goroutines(s); n == 0 || n > mostGoroutines {
+				return fmt.Errorf("%d", n)
+			}
+			return nil
+		})
+	}
 	t.Logf("%d acts, %d pushes, %d engine calls, %d epochs", len(c.story), c.pushes,
 		c.count(`SELECT count(*) FROM reviewer.attempts WHERE started_at IS NOT NULL`), c.count(`SELECT sum(epoch) FROM scheduler.targets`))
 }
@@ -170,6 +182,23 @@ func (c *chaos) deliverAll() {
 		}
 	}
 	c.redeliver(c.all)
+}
+
+// goroutines reads a service's own figure.
+func (c *chaos) goroutines(service string) (n int) {
+	c.Helper()
+	resp, err := http.Get("http://" + c.debug[service] + "/metrics") //nolint:noctx // answers at once
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = resp.Body.Close() }()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), "go_goroutines "); ok {
+			_, _ = fmt.Sscan(rest, &n)
+		}
+	}
+	return n
 }
 
 // allShown says which pull request does not show its head.

@@ -18,7 +18,7 @@ const publishEpoch = publisherv1.PublisherService_PublishEpoch_FullMethodName
 func (w *world) brisk() {
 	for _, s := range services {
 		p := strings.ToUpper(s)
-		w.env[s][p+"_OUTBOX_SEND_TIMEOUT"], w.env[s][p+"_OUTBOX_LEASE"], w.env[s][p+"_OUTBOX_POLL"] = "800ms", "3s", "300ms"
+		w.env[s][p+"_OUTBOX_SEND_TIMEOUT"], w.env[s][p+"_OUTBOX_LEASE"] = "800ms", "3s"
 	}
 	maps.Copy(w.env["scheduler"], map[string]string{"SCHEDULER_LEASE": "1s", "SCHEDULER_RETRY_MAX": "300ms"})
 	maps.Copy(w.env["reviewer"], map[string]string{"REVIEWER_SCAN": "300ms", "REVIEWER_REAP_EVERY": "500ms", "REVIEWER_REAP_MARGIN": "500ms"})
