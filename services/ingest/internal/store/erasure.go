@@ -65,6 +65,7 @@ func (s *Store) EraseTenants(ctx context.Context, grace time.Duration, limit int
 // eraseTenant does as much as one call may take; false where there is more, or others have more.
 func (s *Store) eraseTenant(ctx context.Context, tenant uuid.UUID) (ended bool, err error) {
 	_, err = purge.Drain(ctx,
+		s.outbox.Erase(s.db, tenant), // before anybody is told: what is on its way must not come after
 		func(ctx context.Context, _ int) (int, bool, error) { return s.unbind(ctx, tenant) },
 		func(ctx context.Context, limit int) (int, bool, error) { return s.blank(ctx, tenant, limit) },
 		purge.OfTenant(s.db, tenant, eraseReplays),
