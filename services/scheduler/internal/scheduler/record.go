@@ -44,10 +44,19 @@ func (t Target) seen(a Activity) bool {
 	if a.Cause != CauseWebhook && a.Cause != CauseSweep || a.Hint.Empty() {
 		return false
 	}
+	if a.Cause == CauseSweep && t.awaits(a.Hint) {
+		return true
+	}
 	if t.Read.At.IsZero() || !t.Read.ServedNotDry || t.Read.Generation != t.Generation {
 		return false
 	}
 	return a.Hint.Content == t.Read.Content || a.Hint.older(t.Read)
+}
+
+// awaits says that the target is due for what a sweep found: it was heard of already, and will be read and
+// published. A sweep that follows a delivery must not push the review back, nor take over its trace.
+func (t Target) awaits(h Hint) bool {
+	return t.Due() && !t.Claim.Held() && t.WantsPublish && h.Content == t.Hint.Content
 }
 
 // older says that the hint is of a time before the read. What bears no time, as a 404, has no age.

@@ -104,6 +104,11 @@ func TestRecordAlreadySeen(t *testing.T) {
 	}{
 		{"the same as was read", func(s *scene) { s.webhook(open1).reviewed(open1).webhook(open1) }, true},
 		{"by a sweep", func(s *scene) { s.webhook(open1).reviewed(open1).hears(scheduler.CauseSweep, open1) }, true},
+		{"by a sweep, while the review of it waits", func(s *scene) { s.webhook(open1).hears(scheduler.CauseSweep, open1) }, true},
+		{"by a sweep, while something else waits", func(s *scene) { s.webhook(open1).hears(scheduler.CauseSweep, open2) }, false},
+		{"by a sweep, while only a dry run waits", func(s *scene) {
+			s.request(scheduler.Request{ID: "r", Dry: true}).hears(scheduler.CauseSweep, open1)
+		}, false},
 		{"an operator's replay never is", func(s *scene) { s.webhook(open1).reviewed(open1).hears(scheduler.CauseReplay, open1) }, false},
 		{"a request never is", func(s *scene) { s.webhook(open1).reviewed(open1).request(scheduler.Request{ID: "r"}) }, false},
 		{"another head", func(s *scene) { s.webhook(open1).reviewed(open1).webhook(open2) }, false},
