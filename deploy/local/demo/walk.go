@@ -65,6 +65,14 @@ func (w *walk) open(ctx context.Context, s source) error {
 	if _, err := sim.CreateInstallation(ctx, control.NewInstallation{Account: s.create.Owner}); err != nil {
 		return fmt.Errorf("install the App on the simulated GitHub: %w", err)
 	}
+	// Ingest lists what a new repository has open. A pull request that is opened meanwhile would be told twice,
+	// and reviewed in the listing's trace: rightly so, and no webhook's walk.
+	if err := w.await(ctx, "ingest to look at the new repository", func(ctx context.Context) (bool, error) {
+		listed, err := sim.Requests(ctx, control.RequestFilter{Class: "pulls.list"})
+		return len(listed) > 0, err
+	}); err != nil {
+		return err
+	}
 	w.rules, w.began = s.rules, time.Now()
 	opened, err := sim.OpenPull(ctx, w.repo.ID, control.OpenPull{Title: s.title, Head: s.head, Base: s.base})
 	if err != nil {
