@@ -100,7 +100,7 @@ func hints(o Options, w *walk) {
 	t.Title("Ask the services" + note)
 	secured := "-plaintext"
 	if files := w.stack.Operator(); files != (certs.Files{}) {
-		secured = fmt.Sprintf("-cacert %s -cert %s -key %s", relative(files.CA), relative(files.Cert), relative(files.Key))
+		secured = fmt.Sprintf("-cacert %s -cert %s -key %s", files.CA, files.Cert, files.Key)
 	}
 	call := func(service, body, method string) {
 		t.Line("  %s %s -d '%s' %s %s", grpcurl, secured, body, at.GRPC[service], t.Bold(method))
@@ -143,7 +143,7 @@ func hints(o Options, w *walk) {
 	case files == certs.Files{}:
 		flags += " --plaintext"
 	case !local.Usual(o.Stack.Dir): // where it doesn't look by itself, in another shell
-		flags += fmt.Sprintf(" --ca %s --cert %s --key %s", relative(files.CA), relative(files.Cert), relative(files.Key))
+		flags += fmt.Sprintf(" --ca %s --cert %s --key %s", files.CA, files.Cert, files.Key)
 	}
 	t.Line("  %s explain%s %s", self(), flags, w.pull.HTMLURL)
 }
