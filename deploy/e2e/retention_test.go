@@ -115,6 +115,30 @@ func TestTheSameRevisionInTheNextLifecycle(t *testing.T) {
 	w.handled("comments.create", 1)
 }
 
+// TestReplayAfterThePurge sends a captured delivery again after its receipt and its message are past retention: it is
+// taken, and reviewed by nobody.
+func TestReplayAfterThePurge(t *testing.T) {
+	w := newWorld(t)
+	w.up()
+	w.repository()
+	opened := w.open(control.Send)
+	at := w.atRest()
+	w.oneReview(at, opened.Pull.Number, opened.Pull.HeadSHA)
+	w.exec(`DELETE FROM ingest.deliveries`)
+	w.exec(`DELETE FROM ingest.outbox`)
+	if _, err := w.ctl.SendDelivery(t.Context(), opened.Deliveries[0].GUID, control.Resend{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the delivery is told again", func() error {
+		return w.some(`SELECT count(*) FROM ingest.outbox WHERE destination LIKE '%/RecordActivity' AND dispatched_at IS NOT NULL`)
+	})
+	again := w.atRest()
+	w.oneReview(again, opened.Pull.Number, opened.Pull.HeadSHA)
+	if again.GetGeneration() != at.GetGeneration() || again.GetEpoch() != at.GetEpoch() || w.started(again) != 1 {
+		t.Errorf("generation %d, epoch %d, %d engine calls; were %d, %d and 1", again.GetGeneration(), again.GetEpoch(), w.started(again), at.GetGeneration(), at.GetEpoch())
+	}
+}
+
 func onlyComment(p page) (control.Comment, error) {
 	if len(p.comments) != 1 {
 		return control.Comment{}, errors.New("more or less than one comment")

@@ -211,6 +211,26 @@ func TestRowsGoByAge(t *testing.T) {
 	}
 }
 
+// TestActivityThatWasForgottenIsSeen hears of a revision again after the activity is past retention: within the
+// lifecycle nothing follows from it.
+func TestActivityThatWasForgottenIsSeen(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	a := push("d1", "aaa", 1)
+	b.record(t, tenantA, a)
+	_, f := b.resolve(t, b.claimOne(t), reading("aaa", 1))
+	if _, err := b.Commit(t.Context(), tenantA, f, accepted(1)); err != nil {
+		t.Fatal(err)
+	}
+	b.admin(t, `UPDATE scheduler.activities SET recorded_at = recorded_at - interval '91 days'`)
+	if n, err := purge.Statement(b.Store.db, purgeActivities)(t.Context(), 90*day, 10); err != nil || n != 1 {
+		t.Fatalf("%d activities were purged, %v", n, err)
+	}
+	if r := b.record(t, tenantA, a); r.Decision != scheduler.DecisionAlreadySeen || r.Generation != 1 {
+		t.Errorf("heard again: %+v", r)
+	}
+}
+
 // tables are those with rows of a tenant.
 func (b bundle) tables(t *testing.T) []string {
 	t.Helper()
