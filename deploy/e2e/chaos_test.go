@@ -187,7 +187,7 @@ func (c *chaos) deliverAll() {
 // goroutines reads a service's own figure.
 func (c *chaos) goroutines(service string) (n int) {
 	c.Helper()
-	resp, err := http.Get("http://" + c.debug[service] + "/metrics") //nolint:noctx // answers at once
+	resp, err := http.Get("http://" + c.debug[service] + "/metrics")
 	if err != nil {
 		return 0
 	}

@@ -137,11 +137,15 @@ func TestWhatIsWrong(t *testing.T) {
 		says Level
 		what []string
 	}{
-		"permissions": {func(c *githubsim.Config) { c.Permissions = few }, func(w *world) { w.endpoint(200); w.install(nil) }, Problem,
-			[]string{"The App lacks the permission checks:write, pull_requests:write", "has not accepted the permission checks:write, pull_requests:write"}},
+		"permissions": {
+			func(c *githubsim.Config) { c.Permissions = few }, func(w *world) { w.endpoint(200); w.install(nil) }, Problem,
+			[]string{"The App lacks the permission checks:write, pull_requests:write", "has not accepted the permission checks:write, pull_requests:write"},
+		},
 		"events": {func(c *githubsim.Config) { c.Events = []string{"check_run"} }, func(w *world) { w.endpoint(200); w.install(nil) }, Problem, []string{"not subscribed to the event pull_request"}},
-		"fewer events": {func(c *githubsim.Config) { c.Events = []string{"pull_request"} }, func(w *world) { w.endpoint(200); w.install(nil) }, Warning,
-			[]string{"slash commands are not heard", "Re-run of a check", "renames, transfers"}},
+		"fewer events": {
+			func(c *githubsim.Config) { c.Events = []string{"pull_request"} }, func(w *world) { w.endpoint(200); w.install(nil) }, Warning,
+			[]string{"slash commands are not heard", "Re-run of a check", "renames, transfers"},
+		},
 		"not accepted":   {nil, func(w *world) { w.endpoint(200); w.install(few) }, Problem, []string{"acme (account"}},
 		"suspended":      {nil, func(w *world) { w.endpoint(200); in := w.install(nil); w.suspend(in.ID) }, Warning, []string{"is suspended since"}},
 		"nowhere":        {nil, func(w *world) { w.endpoint(200) }, Warning, []string{"installed nowhere", "delivered nothing"}},
@@ -155,8 +159,10 @@ func TestWhatIsWrong(t *testing.T) {
 		"another key":    {nil, func(w *world) { w.key = newWorld(t, nil).key }, Problem, []string{"refuses the App's key"}},
 		"no GitHub":      {nil, func(w *world) { _ = w.sim.Close() }, Problem, []string{"does not answer"}},
 		"a wrong clock":  {nil, func(w *world) { w.now = func() time.Time { return time.Now().Add(-5 * time.Minute) } }, Problem, []string{"clock is 5m0s behind"}},
-		"a clock that drifts": {nil, func(w *world) { w.endpoint(200); w.now = func() time.Time { return time.Now().Add(15 * time.Second) } }, Warning,
-			[]string{"ahead of GitHub's: from 30s on"}},
+		"a clock that drifts": {
+			nil, func(w *world) { w.endpoint(200); w.now = func() time.Time { return time.Now().Add(15 * time.Second) } }, Warning,
+			[]string{"ahead of GitHub's: from 30s on"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
