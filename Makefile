@@ -62,7 +62,7 @@ test: $(call stamp,$(GOTESTSUM)) ## Run every test against real PostgreSQL and R
 	@scripts/needs
 	@$(FENCELINE)
 	@$(BIN)/fenceline with-services -- $(BIN)/gotestsum --format pkgname --format-icons text --format-hide-empty-pkg -- \
-		-race -shuffle=on -count=1 $(ARGS) $(PKG)
+		-race -shuffle=on -count=1 -timeout 20m $(ARGS) $(PKG)
 
 .PHONY: bench
 bench: ## Run the benchmarks on a cluster that syncs to disk, ending in a table [PKG=… ARGS='-bench X']
