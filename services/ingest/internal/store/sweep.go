@@ -160,9 +160,8 @@ func (w *LogSweep) EndPass(ctx context.Context, overlap time.Duration) error {
 	return nil
 }
 
-// TakeMissed gives out the missed delivery that is due the longest, its try already counted. found is false where
-// none is due.
-func (w *LogSweep) TakeMissed(ctx context.Context, most int, first time.Duration) (m ingest.Missed, found bool, ended ingest.MissedEnds, err error) {
+// Settle ends what came after all, and what was asked for as often as it may be, and counts both.
+func (w *LogSweep) Settle(ctx context.Context, most int) (ended ingest.MissedEnds, err error) {
 	err = w.store.db.System(ctx, func(tx *pg.Tx) error {
 		if err := w.stepIn(ctx, tx, renewSweep, nil); err != nil {
 			return err
@@ -172,11 +171,23 @@ func (w *LogSweep) TakeMissed(ctx context.Context, most int, first time.Duration
 			return err
 		}
 		given, err := tx.Exec(ctx, endTried, pgx.NamedArgs{"most": most})
-		if err != nil {
+		ended = ingest.MissedEnds{Recovered: recovered.RowsAffected(), GivenUp: given.RowsAffected()}
+		return err
+	})
+	if err != nil {
+		return ingest.MissedEnds{}, fmt.Errorf("settle missed deliveries: %w", err)
+	}
+	return ended, nil
+}
+
+// TakeMissed gives out the missed delivery that is due the longest, its try already counted. found is false
+// where none is due.
+func (w *LogSweep) TakeMissed(ctx context.Context, most int, first time.Duration) (m ingest.Missed, found bool, err error) {
+	err = w.store.db.System(ctx, func(tx *pg.Tx) error {
+		if err := w.stepIn(ctx, tx, renewSweep, nil); err != nil {
 			return err
 		}
-		ended = ingest.MissedEnds{Recovered: recovered.RowsAffected(), GivenUp: given.RowsAffected()}
-		err = tx.QueryRow(ctx, takeMissed, pgx.NamedArgs{"after": first}).Scan(&m.GUID, &m.Attempt, &m.Tries, &m.Event, &m.Action)
+		err := tx.QueryRow(ctx, takeMissed, pgx.NamedArgs{"most": most, "after": first}).Scan(&m.GUID, &m.Attempt, &m.Tries, &m.Event, &m.Action)
 		found = err == nil
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
@@ -184,9 +195,9 @@ func (w *LogSweep) TakeMissed(ctx context.Context, most int, first time.Duration
 		return err
 	})
 	if err != nil {
-		return ingest.Missed{}, false, ingest.MissedEnds{}, fmt.Errorf("take missed delivery: %w", err)
+		return ingest.Missed{}, false, fmt.Errorf("take missed delivery: %w", err)
 	}
-	return m, found, ended, nil
+	return m, found, nil
 }
 
 // EndMissed ends a missed delivery.

@@ -74,7 +74,8 @@ UPDATE ingest.missed AS m
 WITH due AS (
   SELECT m.delivery_id, m.host, m.hook
     FROM ingest.missed AS m
-   WHERE m.state = 'waiting' AND m.next_at <= clock_timestamp()
+   WHERE m.state = 'waiting' AND m.next_at <= clock_timestamp() AND m.tries < @most
+     AND NOT EXISTS (SELECT FROM ingest.deliveries AS d WHERE d.delivery_id = m.delivery_id AND d.host = m.host AND d.hook = m.hook)
    ORDER BY m.next_at, m.attempt_id
    LIMIT 1
      FOR UPDATE SKIP LOCKED

@@ -62,7 +62,7 @@ func TestOneReplicaSweeps(t *testing.T) {
 	if _, _, err := first.Logged(t.Context(), nil, "", 0); !errors.Is(err, ingest.ErrSweepLost) {
 		t.Errorf("the first still writes: %v", err)
 	}
-	if _, _, _, err := first.TakeMissed(t.Context(), 5, 0); !errors.Is(err, ingest.ErrSweepLost) {
+	if _, _, err := first.TakeMissed(t.Context(), 5, 0); !errors.Is(err, ingest.ErrSweepLost) {
 		t.Errorf("the first still asks: %v", err)
 	}
 	if err := second.EndPass(t.Context(), 0); err != nil {
@@ -102,7 +102,7 @@ func TestMissed(t *testing.T) {
 	}
 	asked := map[string]int64{}
 	for {
-		m, found, _, err := w.TakeMissed(t.Context(), 2, 0)
+		m, found, err := w.TakeMissed(t.Context(), 2, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,6 +118,9 @@ func TestMissed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+	if ended, err := w.Settle(t.Context(), 2); err != nil || ended != (ingest.MissedEnds{Recovered: 1, GivenUp: 1}) {
+		t.Errorf("ended %+v, %v", ended, err)
 	}
 	if diff := cmp.Diff(map[string]int64{"twice": 7, "gone": 2, "busy": 1}, asked); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
@@ -142,7 +145,7 @@ func TestMissedAnew(t *testing.T) {
 		}
 	}
 	logged(attempt(1, "a", 502), attempt(2, "b", 502), attempt(3, "c", 502))
-	m, found, _, err := w.TakeMissed(t.Context(), 1, 0)
+	m, found, err := w.TakeMissed(t.Context(), 1, 0)
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}

@@ -29,11 +29,12 @@ type Holder interface {
 type Passes interface {
 	Logged(ctx context.Context, list []ingest.Attempt, next string, first time.Duration) (missed, refused int, err error)
 	EndPass(ctx context.Context, overlap time.Duration) error
+	Settle(ctx context.Context, most int) (ingest.MissedEnds, error)
 }
 
 // Missed are the deliveries that failed and have no receipt.
 type Missed interface {
-	TakeMissed(ctx context.Context, most int, first time.Duration) (m ingest.Missed, found bool, ended ingest.MissedEnds, err error)
+	TakeMissed(ctx context.Context, most int, first time.Duration) (m ingest.Missed, found bool, err error)
 	EndMissed(ctx context.Context, m ingest.Missed, state ingest.MissedState) error
 	PutOffMissed(ctx context.Context, m ingest.Missed, after time.Duration) error
 }
@@ -153,22 +154,23 @@ func (d *Deliveries) pass(ctx context.Context, p ingest.Pass) error {
 
 // drain asks for what is due, until nothing is or the time has come for another pass.
 func (d *Deliveries) drain(ctx context.Context, until time.Time) (more bool, err error) {
+	ended, err := d.Passes.Settle(ctx, d.Set.Tries)
+	if err != nil {
+		return false, err
+	}
+	d.Metrics.missed(ctx, string(ingest.MissedRecovered), int(ended.Recovered))
+	d.Metrics.missed(ctx, string(ingest.MissedGivenUp), int(ended.GivenUp))
+	if ended.GivenUp > 0 {
+		d.Slog.WarnContext(ctx, "deliveries were given up: the sweep of open pull requests has to find what they said",
+			"alert", "missed_delivery", "deliveries", ended.GivenUp, "tries", d.Set.Tries)
+	}
 	for time.Now().Before(until) {
+		m, found, err := d.Missed.TakeMissed(ctx, d.Set.Tries, d.Set.First)
+		if err != nil || !found {
+			return false, err
+		}
 		if err := d.pace.wait(ctx); err != nil {
 			return false, err
-		}
-		m, found, ended, err := d.Missed.TakeMissed(ctx, d.Set.Tries, d.Set.First)
-		if err != nil {
-			return false, err
-		}
-		d.Metrics.missed(ctx, string(ingest.MissedRecovered), int(ended.Recovered))
-		d.Metrics.missed(ctx, string(ingest.MissedGivenUp), int(ended.GivenUp))
-		if ended.GivenUp > 0 {
-			d.Slog.WarnContext(ctx, "deliveries were given up: the sweep of open pull requests has to find what they said",
-				"alert", "missed_delivery", "deliveries", ended.GivenUp, "tries", d.Set.Tries)
-		}
-		if !found {
-			return false, nil
 		}
 		if err := d.ask(ctx, m); err != nil {
 			return false, err

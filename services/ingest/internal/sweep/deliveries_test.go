@@ -114,7 +114,7 @@ func (d *desk) EndPass(context.Context, time.Duration) error {
 	return nil
 }
 
-func (d *desk) TakeMissed(_ context.Context, most int, first time.Duration) (m ingest.Missed, found bool, ended ingest.MissedEnds, err error) {
+func (d *desk) Settle(_ context.Context, most int) (ended ingest.MissedEnds, err error) {
 	for _, guid := range d.order {
 		r := d.rows[guid]
 		switch {
@@ -123,14 +123,21 @@ func (d *desk) TakeMissed(_ context.Context, most int, first time.Duration) (m i
 			r.state, ended.Recovered = ingest.MissedRecovered, ended.Recovered+1
 		case r.Tries >= most:
 			r.state, ended.GivenUp = ingest.MissedGivenUp, ended.GivenUp+1
-		case !found:
-			found = true
-			r.Tries++
-			r.next = time.Now().Add(first << (2 * r.Tries))
-			m = r.Missed
 		}
 	}
-	return m, found, ended, nil
+	return ended, nil
+}
+
+func (d *desk) TakeMissed(_ context.Context, most int, first time.Duration) (m ingest.Missed, found bool, err error) {
+	for _, guid := range d.order {
+		r := d.rows[guid]
+		if r.state == ingest.MissedWaiting && !r.next.After(time.Now()) && !d.receipt[guid] && r.Tries < most {
+			r.Tries++
+			r.next = time.Now().Add(first << (2 * r.Tries))
+			return r.Missed, true, nil
+		}
+	}
+	return ingest.Missed{}, false, nil
 }
 
 func (d *desk) EndMissed(_ context.Context, m ingest.Missed, state ingest.MissedState) error {
