@@ -57,6 +57,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	slots := make(chan struct{}, s.Settings.Senders)
 	var busy sync.WaitGroup
 	defer busy.Wait()
+	failures := 0 // in a row
 	for {
 		select {
 		case <-ctx.Done():
@@ -65,8 +66,14 @@ func (s *Sender) Run(ctx context.Context) error {
 		}
 		began := time.Now()
 		claim, found, err := s.Store.Claim(obs.Quiet(ctx), s.Settings.Lease)
-		if err != nil && ctx.Err() == nil {
-			s.Log.ErrorContext(ctx, "claim a sender", "err", err)
+		switch {
+		case err == nil && failures > 0:
+			s.Log.InfoContext(ctx, "senders are claimed again", "failures", failures)
+			failures = 0
+		case err != nil && ctx.Err() == nil:
+			if failures++; failures == 1 {
+				s.Log.WarnContext(ctx, "can't claim a sender; trying again", "err", err)
+			}
 		}
 		if !found || err != nil {
 			<-slots
