@@ -47,9 +47,6 @@ func Run(ctx context.Context, o Options) (err error) {
 	cfg := o.Stack
 	cfg.OTLPEndpoint = received.Endpoint()
 	cfg.Env = settings(o)
-	if _, set := cfg.Env["INGEST_SWEEPS"]; !set {
-		cfg.Env["INGEST_SWEEPS"] = "false" // what is counted is what one delivery takes
-	}
 	cfg.Progress = func(what string) { t.Line("  %s %s", t.Green("up"), what); t.Waiting("  … starting") }
 	t.Waiting("  … starting PostgreSQL")
 	stack, err := local.Start(ctx, cfg)

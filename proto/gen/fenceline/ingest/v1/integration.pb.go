@@ -124,7 +124,7 @@ type Project struct {
 	RepositoryId   int64                  `protobuf:"varint,4,opt,name=repository_id,json=repositoryId,proto3" json:"repository_id,omitempty"`
 	Repository     string                 `protobuf:"bytes,5,opt,name=repository,proto3" json:"repository,omitempty"`
 	InstallationId int64                  `protobuf:"varint,6,opt,name=installation_id,json=installationId,proto3" json:"installation_id,omitempty"`
-	// enrolled, removed; moved: to another tenant's account, for good.
+	// enrolled, removed.
 	State         string                 `protobuf:"bytes,7,opt,name=state,proto3" json:"state,omitempty"`
 	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
