@@ -115,13 +115,16 @@ func (h *harness) dial(t *testing.T, idempotent ...string) *grpc.ClientConn {
 	return conn
 }
 
+// patience bounds every wait; it is never waited out where all is well.
+const patience = 30 * time.Second
+
 // within fails the test where what has to happen soon does not.
 func within[T any](t *testing.T, what string, ch <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-ch:
 		return v
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("%s did not happen", what)
 		panic("unreachable")
 	}
@@ -132,7 +135,7 @@ func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(10 * time.Second); !is(); <-tick.C {
+	for deadline := time.Now().Add(patience); !is(); <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s did not come about", what)
 		}
