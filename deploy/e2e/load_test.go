@@ -217,7 +217,7 @@ func TestBacklogDrains(t *testing.T) {
 	}
 	w.crash("ingest")
 	w.up("ingest")
-	backlog := sized(1500, 100_000)
+	backlog := sized(600, 100_000)
 	s := w.sender(32)
 	s.asFast(t.Context(), 0, 1, 1)
 	began := time.Now()
@@ -235,7 +235,7 @@ func TestBacklogDrains(t *testing.T) {
 	}()
 	waits := `SELECT count(*) FROM ingest.outbox WHERE dispatched_at IS NULL AND destination LIKE '%RecordActivity' AND created_at < $1`
 	until := w.now()
-	within(t, "the backlog is told", sized(1, 30), func() error {
+	within(t, "the backlog is told", sized(3, 60), func() error {
 		if left := w.count(waits, until); left > 0 {
 			return fmt.Errorf("%d left", left)
 		}
@@ -299,7 +299,7 @@ func TestMissedByThousands(t *testing.T) {
 	all.Wait()
 	began := time.Now()
 	w.up("ingest")
-	within(t, "all have come", sized(1, 30), func() error {
+	within(t, "all have come", sized(3, 60), func() error {
 		if n := w.count(`SELECT count(*) FROM ingest.deliveries`); n != int64(count) {
 			return fmt.Errorf("%d of %d", n, count)
 		}
