@@ -38,7 +38,7 @@ UPDATE ingest.projects AS p
 	putOffInstallation = `
 UPDATE ingest.projects AS p
    SET sweep_at = GREATEST(p.sweep_at, clock_timestamp() + @after::interval)
- WHERE p.tenant = @tenant AND p.host = @host AND p.installation_id = @installation AND p.state = 'enrolled' AND p.sweep_at IS NOT NULL`
+ WHERE p.tenant = @tenant AND p.host = @host AND p.installation_id = @installation AND p.state = 'enrolled'`
 
 	refreshProject = `
 UPDATE ingest.projects AS p

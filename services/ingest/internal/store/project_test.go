@@ -108,9 +108,6 @@ func TestPutOff(t *testing.T) {
 	deliver(t, s, "pr", pull(acmeInstalled, rocket))
 	deliver(t, s, "added", repositories("added", acmeInstalled, acme, 1, rocket, sled))
 	p := listed(t, s, d)
-	if _, err := d.Admin(t).Exec(t.Context(), `UPDATE ingest.projects SET sweep_at = clock_timestamp() WHERE sweep_at IS NULL`); err != nil {
-		t.Fatal(err)
-	}
 	leave(t, s, p, ingest.SweepEnd{Next: time.Hour, Installation: true})
 	noneDue(t, s)
 	if n, _, err := s.SweepDepth(t.Context()); err != nil || n != 0 {
