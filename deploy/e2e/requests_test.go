@@ -118,7 +118,7 @@ func (w *world) answered(said control.Comment, reaction string, sentences int) [
 					got = append(got, r.Content)
 				}
 			}
-			if c.Author.Type == "Bot" && c.DeletedAt == nil && !strings.Contains(c.Body, "### Fenceline") {
+			if c.Author.Login == "fenceline[bot]" && c.DeletedAt == nil && !strings.Contains(c.Body, "### Fenceline") {
 				bodies = append(bodies, c.Body)
 			}
 		}

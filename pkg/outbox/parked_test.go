@@ -39,9 +39,7 @@ func TestParkingAndRetrying(t *testing.T) {
 	e.run(t, e.dispatcher(r, rare(), func(c *DispatcherConfig) { c.Log = j.logger() }))
 	e.enqueue(t, many(settle, 5)...)
 	e.settles(t, "dispatched_at IS NULL AND parked_at IS NULL")
-	if j.count("message parked") != 4 {
-		t.Errorf("%d lines for 4 parked messages", j.count("message parked"))
-	}
+	eventually(t, "a line for each parked message", func() bool { return j.count("message parked") == 4 }) // written after the commit
 	svc := NewService(e.box, e.db)
 	list := must(svc.ListMessages(t.Context(), &outboxv1.ListMessagesRequest{State: outboxv1.MessageState_MESSAGE_STATE_PARKED})).GetMessages()
 	if len(list) != 4 || list[3].GetKey() != "system:m:1" || list[3].GetParkReason() != "DATA_LOSS" ||

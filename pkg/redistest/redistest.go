@@ -54,13 +54,15 @@ func Server(t testing.TB) *Redis {
 	return r
 }
 
-// Goroutines excuses what a server that was started for this process keeps running.
+// Goroutines excuses what a server that was started for this process keeps running, and a client's last look for one.
 func Goroutines() []goleak.Option {
 	const process = "github.com/fenceline-dev/fenceline/pkg/internal/child.(*Process)."
 	return []goleak.Option{
 		goleak.IgnoreAnyFunction(process + "own"), goleak.IgnoreAnyFunction(process + "pump"),
 		goleak.IgnoreAnyFunction("github.com/alicebob/miniredis/v2/server.(*Server).servePeer"),
 		goleak.IgnoreAnyFunction("github.com/alicebob/miniredis/v2/server.(*Server).serve"),
+		// go-redis looks once a second whether a server that refused it is back, and only then notices that it was closed.
+		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"),
 	}
 }
 

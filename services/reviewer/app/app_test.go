@@ -35,9 +35,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// go-redis looks once a second whether a server that refused it is back, and notices then that it was closed.
-	dials := goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
-	goleak.VerifyTestMain(m, append(append(pgtest.Goroutines(), redistest.Goroutines()...), dials)...)
+	goleak.VerifyTestMain(m, append(pgtest.Goroutines(), redistest.Goroutines()...)...)
 }
 
 var (
