@@ -15,15 +15,36 @@ const (
 	ConclusionNeutral Conclusion = "neutral"
 )
 
-// Check is a check run as it is written: concluded from the start, since it is written only once the
-// comment's intent has ended, so that none is ever left open.
+// Status is how far a check run is.
+type Status string
+
+// The statuses of a check run.
+const (
+	StatusQueued     Status = "queued"
+	StatusInProgress Status = "in_progress"
+	StatusCompleted  Status = "completed"
+)
+
+// Check is a check run as it is written. It concludes only once the comment's intent has ended.
 type Check struct {
-	HeadSHA    string
-	ExternalID string // the run's id, by which it is found again
-	Conclusion Conclusion
-	Title      string
-	Summary    string // starts with the marker
-	DetailsURL string // the comment, where there is one
+	HeadSHA     string
+	ExternalID  string // the run's id, by which it is found again
+	Status      Status
+	Conclusion  Conclusion // empty before it is completed
+	Title       string
+	Summary     string // starts with the marker
+	DetailsURL  string // the comment, where there is one
+	Annotations []Annotation
+}
+
+// Annotation is a finding on the lines of a file, as a check run shows it.
+type Annotation struct {
+	Path      string
+	StartLine int32
+	EndLine   int32
+	Level     string // notice, warning, failure
+	Title     string // at most 255 characters
+	Message   string // at most 64 KB
 }
 
 // CheckRun renders the check run of the epoch's run, once the comment's intent has ended.
@@ -44,7 +65,7 @@ func CheckRun(marker string, e Epoch, rv Review, comment Intent) Check {
 	}
 	b.WriteString(footer(e))
 	return Check{
-		HeadSHA: e.Run.HeadSHA, ExternalID: e.Run.ID.String(), Conclusion: conclusion(e),
+		HeadSHA: e.Run.HeadSHA, ExternalID: e.Run.ID.String(), Status: StatusCompleted, Conclusion: conclusion(e),
 		Title: strings.TrimPrefix(Title(e), "Fenceline: "), Summary: b.String(), DetailsURL: comment.URL,
 	}
 }

@@ -32,13 +32,19 @@ var severities = []struct {
 	title string
 }{{SeverityError, "Errors"}, {SeverityWarning, "Warnings"}, {SeverityInfo, "Notes"}}
 
-// Finding is one thing that a review found, on a line of the head.
+// Finding is one thing that a review found, on a line of the head, or on the lines from StartLine on where that
+// is not 0. HunkStart and HunkEnd are the head-side lines of the hunk that holds it, 0 where GitHub shows none.
+// Suggestion is what the lines should be instead, nil where there is none; empty text deletes them.
 type Finding struct {
-	Path     string
-	Line     int32
-	Severity Severity
-	Rule     string
-	Message  string
+	Path       string
+	StartLine  int32
+	Line       int32
+	HunkStart  int32
+	HunkEnd    int32
+	Severity   Severity
+	Rule       string
+	Message    string
+	Suggestion *string
 }
 
 // Omission is something that the review left out, and why.
@@ -52,6 +58,8 @@ type Review struct {
 	Findings  []Finding
 	Omissions []Omission
 	More      int
+	Files     int   // that were looked at
+	DiffBytes int64 // of them
 }
 
 // Summary renders the comment: the marker as its first line, so that cutting can't remove it, then what

@@ -6,13 +6,17 @@ type SurfaceKind string
 // The kinds of surfaces.
 const (
 	SurfaceSummary  SurfaceKind = "summary"
+	SurfaceReview   SurfaceKind = "review" // a run's inline comments, or a part of them
+	SurfaceRemark   SurfaceKind = "remark" // one inline comment, edited when what it remarks is fixed
 	SurfaceCheckRun SurfaceKind = "check_run"
+	SurfaceStatus   SurfaceKind = "commit_status"
 	SurfaceReaction SurfaceKind = "reaction" // on the comment that a reply answers
 	SurfaceReply    SurfaceKind = "reply"    // a reply's comment
 )
 
-// Ref names a surface within its target. Key is empty for the summary, of which there is one,
-// "<head sha>:<run id>" for a check run, and the reply's id for an answer.
+// Ref names a surface within its target. Key is empty for the summary, of which there is one, "<head sha>:<run
+// id>" for a check run, the head for a commit status, the run's id for a review ("<run id>/<part>" for a part of
+// one), a remark's fingerprint, and the reply's id for an answer.
 type Ref struct {
 	Kind SurfaceKind
 	Key  string
@@ -27,6 +31,9 @@ type Surface struct {
 	// Shown is the epoch that the output shows; Run the run of that epoch.
 	Shown Position
 	Run   RunID
+	// Open: it says something that is to be taken back once the page says something else: a check run that has
+	// not concluded, a review that speaks of the run on the page.
+	Open bool
 	// Recreated: a person deleted the output, and a newer run brought it back, which it does once.
 	Recreated bool
 }
@@ -55,10 +62,11 @@ type Found struct {
 	Extra int // further outputs with the marker of the same surface
 }
 
-// Placed is GitHub's answer to a write.
+// Placed is GitHub's answer to a write. More: the output needs a further write before it says all.
 type Placed struct {
-	ID  int64
-	URL string
+	ID   int64
+	URL  string
+	More bool
 }
 
 // adopt takes what was found for the surface's output.

@@ -47,3 +47,16 @@ type Surface interface {
 	Finder
 	Writer
 }
+
+// Remarker lists the inline comments of ours on the epoch's page, resolved ones included. An incomplete list is
+// an error.
+type Remarker interface {
+	Remarks(ctx context.Context, e publisher.Epoch) ([]publisher.Remark, error)
+}
+
+// Healer lists every output of a surface, the oldest first, and removes one that is too many. Where GitHub removes
+// nothing, it says that it is a duplicate, and loses its marker.
+type Healer interface {
+	All(ctx context.Context, e publisher.Epoch, ref publisher.Ref, since time.Time) ([]publisher.Found, error)
+	Remove(ctx context.Context, e publisher.Epoch, ref publisher.Ref, extra publisher.Found) error
+}

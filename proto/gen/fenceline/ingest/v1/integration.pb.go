@@ -23,6 +23,65 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Surface is a kind of output that a project's results are shown on.
+type Surface int32
+
+const (
+	Surface_SURFACE_UNSPECIFIED Surface = 0
+	// One comment per pull request, edited in place.
+	Surface_SURFACE_SUMMARY Surface = 1
+	// Inline comments on the lines of the diff.
+	Surface_SURFACE_REVIEW    Surface = 2
+	Surface_SURFACE_CHECK_RUN Surface = 3
+	// For Apps that may not write check runs. Used by itself where GitHub refuses one.
+	Surface_SURFACE_COMMIT_STATUS Surface = 4
+)
+
+// Enum value maps for Surface.
+var (
+	Surface_name = map[int32]string{
+		0: "SURFACE_UNSPECIFIED",
+		1: "SURFACE_SUMMARY",
+		2: "SURFACE_REVIEW",
+		3: "SURFACE_CHECK_RUN",
+		4: "SURFACE_COMMIT_STATUS",
+	}
+	Surface_value = map[string]int32{
+		"SURFACE_UNSPECIFIED":   0,
+		"SURFACE_SUMMARY":       1,
+		"SURFACE_REVIEW":        2,
+		"SURFACE_CHECK_RUN":     3,
+		"SURFACE_COMMIT_STATUS": 4,
+	}
+)
+
+func (x Surface) Enum() *Surface {
+	p := new(Surface)
+	*p = x
+	return p
+}
+
+func (x Surface) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Surface) Descriptor() protoreflect.EnumDescriptor {
+	return file_fenceline_ingest_v1_integration_proto_enumTypes[0].Descriptor()
+}
+
+func (Surface) Type() protoreflect.EnumType {
+	return &file_fenceline_ingest_v1_integration_proto_enumTypes[0]
+}
+
+func (x Surface) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Surface.Descriptor instead.
+func (Surface) EnumDescriptor() ([]byte, []int) {
+	return file_fenceline_ingest_v1_integration_proto_rawDescGZIP(), []int{0}
+}
+
 type Installation struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Tenant         string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -127,6 +186,7 @@ type Project struct {
 	// enrolled, removed.
 	State         string                 `protobuf:"bytes,7,opt,name=state,proto3" json:"state,omitempty"`
 	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	Surfaces      []Surface              `protobuf:"varint,9,rep,packed,name=surfaces,proto3,enum=fenceline.ingest.v1.Surface" json:"surfaces,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -213,6 +273,13 @@ func (x *Project) GetState() string {
 func (x *Project) GetCreatedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *Project) GetSurfaces() []Surface {
+	if x != nil {
+		return x.Surfaces
 	}
 	return nil
 }
@@ -344,8 +411,10 @@ type EnrollProjectRequest struct {
 	InstallationId int64                  `protobuf:"varint,3,opt,name=installation_id,json=installationId,proto3" json:"installation_id,omitempty"`
 	RepositoryId   int64                  `protobuf:"varint,4,opt,name=repository_id,json=repositoryId,proto3" json:"repository_id,omitempty"`
 	Repository     string                 `protobuf:"bytes,5,opt,name=repository,proto3" json:"repository,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Empty: as they are, or for a new project summary, review and check run.
+	Surfaces      []Surface `protobuf:"varint,6,rep,packed,name=surfaces,proto3,enum=fenceline.ingest.v1.Surface" json:"surfaces,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EnrollProjectRequest) Reset() {
@@ -411,6 +480,13 @@ func (x *EnrollProjectRequest) GetRepository() string {
 		return x.Repository
 	}
 	return ""
+}
+
+func (x *EnrollProjectRequest) GetSurfaces() []Surface {
+	if x != nil {
+		return x.Surfaces
+	}
+	return nil
 }
 
 type EnrollProjectResponse struct {
@@ -695,7 +771,7 @@ const file_fenceline_ingest_v1_integration_proto_rawDesc = "" +
 	"\aaccount\x18\x05 \x01(\tR\aaccount\x12\x14\n" +
 	"\x05state\x18\x06 \x01(\tR\x05state\x129\n" +
 	"\n" +
-	"created_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\"\x93\x02\n" +
+	"created_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\"\xcd\x02\n" +
 	"\aProject\x12\x1d\n" +
 	"\n" +
 	"project_id\x18\x01 \x01(\tR\tprojectId\x12\x16\n" +
@@ -708,7 +784,8 @@ const file_fenceline_ingest_v1_integration_proto_rawDesc = "" +
 	"\x0finstallation_id\x18\x06 \x01(\x03R\x0einstallationId\x12\x14\n" +
 	"\x05state\x18\a \x01(\tR\x05state\x129\n" +
 	"\n" +
-	"created_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\"\xdd\x01\n" +
+	"created_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x128\n" +
+	"\bsurfaces\x18\t \x03(\x0e2\x1c.fenceline.ingest.v1.SurfaceR\bsurfaces\"\xdd\x01\n" +
 	"\x17BindInstallationRequest\x12\x1e\n" +
 	"\x04host\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xfd\x01R\x04host\x120\n" +
@@ -718,7 +795,7 @@ const file_fenceline_ingest_v1_integration_proto_rawDesc = "" +
 	"\aaccount\x18\x04 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18dR\aaccount\x12#\n" +
 	"\x06tenant\x18\x05 \x01(\tB\v\xbaH\b\xd8\x01\x01r\x03\xb0\x01\x01R\x06tenant\"a\n" +
 	"\x18BindInstallationResponse\x12E\n" +
-	"\finstallation\x18\x01 \x01(\v2!.fenceline.ingest.v1.InstallationR\finstallation\"\xe4\x01\n" +
+	"\finstallation\x18\x01 \x01(\v2!.fenceline.ingest.v1.InstallationR\finstallation\"\xb1\x02\n" +
 	"\x14EnrollProjectRequest\x12 \n" +
 	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12\x1e\n" +
 	"\x04host\x18\x02 \x01(\tB\n" +
@@ -728,7 +805,8 @@ const file_fenceline_ingest_v1_integration_proto_rawDesc = "" +
 	"\n" +
 	"repository\x18\x05 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xff\x01R\n" +
-	"repository\"O\n" +
+	"repository\x12K\n" +
+	"\bsurfaces\x18\x06 \x03(\x0e2\x1c.fenceline.ingest.v1.SurfaceB\x11\xbaH\x0e\x92\x01\v\x18\x01\"\a\x82\x01\x04\x10\x01 \x00R\bsurfaces\"O\n" +
 	"\x15EnrollProjectResponse\x126\n" +
 	"\aproject\x18\x01 \x01(\v2\x1c.fenceline.ingest.v1.ProjectR\aproject\"\x91\x01\n" +
 	"\x18ListInstallationsRequest\x12#\n" +
@@ -748,7 +826,13 @@ const file_fenceline_ingest_v1_integration_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\tpageToken\"x\n" +
 	"\x14ListProjectsResponse\x128\n" +
 	"\bprojects\x18\x01 \x03(\v2\x1c.fenceline.ingest.v1.ProjectR\bprojects\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xc6\x03\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*}\n" +
+	"\aSurface\x12\x17\n" +
+	"\x13SURFACE_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fSURFACE_SUMMARY\x10\x01\x12\x12\n" +
+	"\x0eSURFACE_REVIEW\x10\x02\x12\x15\n" +
+	"\x11SURFACE_CHECK_RUN\x10\x03\x12\x19\n" +
+	"\x15SURFACE_COMMIT_STATUS\x10\x042\xc6\x03\n" +
 	"\x12IntegrationService\x12o\n" +
 	"\x10BindInstallation\x12,.fenceline.ingest.v1.BindInstallationRequest\x1a-.fenceline.ingest.v1.BindInstallationResponse\x12f\n" +
 	"\rEnrollProject\x12).fenceline.ingest.v1.EnrollProjectRequest\x1a*.fenceline.ingest.v1.EnrollProjectResponse\x12r\n" +
@@ -768,40 +852,44 @@ func file_fenceline_ingest_v1_integration_proto_rawDescGZIP() []byte {
 	return file_fenceline_ingest_v1_integration_proto_rawDescData
 }
 
+var file_fenceline_ingest_v1_integration_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_fenceline_ingest_v1_integration_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_fenceline_ingest_v1_integration_proto_goTypes = []any{
-	(*Installation)(nil),              // 0: fenceline.ingest.v1.Installation
-	(*Project)(nil),                   // 1: fenceline.ingest.v1.Project
-	(*BindInstallationRequest)(nil),   // 2: fenceline.ingest.v1.BindInstallationRequest
-	(*BindInstallationResponse)(nil),  // 3: fenceline.ingest.v1.BindInstallationResponse
-	(*EnrollProjectRequest)(nil),      // 4: fenceline.ingest.v1.EnrollProjectRequest
-	(*EnrollProjectResponse)(nil),     // 5: fenceline.ingest.v1.EnrollProjectResponse
-	(*ListInstallationsRequest)(nil),  // 6: fenceline.ingest.v1.ListInstallationsRequest
-	(*ListInstallationsResponse)(nil), // 7: fenceline.ingest.v1.ListInstallationsResponse
-	(*ListProjectsRequest)(nil),       // 8: fenceline.ingest.v1.ListProjectsRequest
-	(*ListProjectsResponse)(nil),      // 9: fenceline.ingest.v1.ListProjectsResponse
-	(*timestamppb.Timestamp)(nil),     // 10: google.protobuf.Timestamp
+	(Surface)(0),                      // 0: fenceline.ingest.v1.Surface
+	(*Installation)(nil),              // 1: fenceline.ingest.v1.Installation
+	(*Project)(nil),                   // 2: fenceline.ingest.v1.Project
+	(*BindInstallationRequest)(nil),   // 3: fenceline.ingest.v1.BindInstallationRequest
+	(*BindInstallationResponse)(nil),  // 4: fenceline.ingest.v1.BindInstallationResponse
+	(*EnrollProjectRequest)(nil),      // 5: fenceline.ingest.v1.EnrollProjectRequest
+	(*EnrollProjectResponse)(nil),     // 6: fenceline.ingest.v1.EnrollProjectResponse
+	(*ListInstallationsRequest)(nil),  // 7: fenceline.ingest.v1.ListInstallationsRequest
+	(*ListInstallationsResponse)(nil), // 8: fenceline.ingest.v1.ListInstallationsResponse
+	(*ListProjectsRequest)(nil),       // 9: fenceline.ingest.v1.ListProjectsRequest
+	(*ListProjectsResponse)(nil),      // 10: fenceline.ingest.v1.ListProjectsResponse
+	(*timestamppb.Timestamp)(nil),     // 11: google.protobuf.Timestamp
 }
 var file_fenceline_ingest_v1_integration_proto_depIdxs = []int32{
-	10, // 0: fenceline.ingest.v1.Installation.created_at:type_name -> google.protobuf.Timestamp
-	10, // 1: fenceline.ingest.v1.Project.created_at:type_name -> google.protobuf.Timestamp
-	0,  // 2: fenceline.ingest.v1.BindInstallationResponse.installation:type_name -> fenceline.ingest.v1.Installation
-	1,  // 3: fenceline.ingest.v1.EnrollProjectResponse.project:type_name -> fenceline.ingest.v1.Project
-	0,  // 4: fenceline.ingest.v1.ListInstallationsResponse.installations:type_name -> fenceline.ingest.v1.Installation
-	1,  // 5: fenceline.ingest.v1.ListProjectsResponse.projects:type_name -> fenceline.ingest.v1.Project
-	2,  // 6: fenceline.ingest.v1.IntegrationService.BindInstallation:input_type -> fenceline.ingest.v1.BindInstallationRequest
-	4,  // 7: fenceline.ingest.v1.IntegrationService.EnrollProject:input_type -> fenceline.ingest.v1.EnrollProjectRequest
-	6,  // 8: fenceline.ingest.v1.IntegrationService.ListInstallations:input_type -> fenceline.ingest.v1.ListInstallationsRequest
-	8,  // 9: fenceline.ingest.v1.IntegrationService.ListProjects:input_type -> fenceline.ingest.v1.ListProjectsRequest
-	3,  // 10: fenceline.ingest.v1.IntegrationService.BindInstallation:output_type -> fenceline.ingest.v1.BindInstallationResponse
-	5,  // 11: fenceline.ingest.v1.IntegrationService.EnrollProject:output_type -> fenceline.ingest.v1.EnrollProjectResponse
-	7,  // 12: fenceline.ingest.v1.IntegrationService.ListInstallations:output_type -> fenceline.ingest.v1.ListInstallationsResponse
-	9,  // 13: fenceline.ingest.v1.IntegrationService.ListProjects:output_type -> fenceline.ingest.v1.ListProjectsResponse
-	10, // [10:14] is the sub-list for method output_type
-	6,  // [6:10] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	11, // 0: fenceline.ingest.v1.Installation.created_at:type_name -> google.protobuf.Timestamp
+	11, // 1: fenceline.ingest.v1.Project.created_at:type_name -> google.protobuf.Timestamp
+	0,  // 2: fenceline.ingest.v1.Project.surfaces:type_name -> fenceline.ingest.v1.Surface
+	1,  // 3: fenceline.ingest.v1.BindInstallationResponse.installation:type_name -> fenceline.ingest.v1.Installation
+	0,  // 4: fenceline.ingest.v1.EnrollProjectRequest.surfaces:type_name -> fenceline.ingest.v1.Surface
+	2,  // 5: fenceline.ingest.v1.EnrollProjectResponse.project:type_name -> fenceline.ingest.v1.Project
+	1,  // 6: fenceline.ingest.v1.ListInstallationsResponse.installations:type_name -> fenceline.ingest.v1.Installation
+	2,  // 7: fenceline.ingest.v1.ListProjectsResponse.projects:type_name -> fenceline.ingest.v1.Project
+	3,  // 8: fenceline.ingest.v1.IntegrationService.BindInstallation:input_type -> fenceline.ingest.v1.BindInstallationRequest
+	5,  // 9: fenceline.ingest.v1.IntegrationService.EnrollProject:input_type -> fenceline.ingest.v1.EnrollProjectRequest
+	7,  // 10: fenceline.ingest.v1.IntegrationService.ListInstallations:input_type -> fenceline.ingest.v1.ListInstallationsRequest
+	9,  // 11: fenceline.ingest.v1.IntegrationService.ListProjects:input_type -> fenceline.ingest.v1.ListProjectsRequest
+	4,  // 12: fenceline.ingest.v1.IntegrationService.BindInstallation:output_type -> fenceline.ingest.v1.BindInstallationResponse
+	6,  // 13: fenceline.ingest.v1.IntegrationService.EnrollProject:output_type -> fenceline.ingest.v1.EnrollProjectResponse
+	8,  // 14: fenceline.ingest.v1.IntegrationService.ListInstallations:output_type -> fenceline.ingest.v1.ListInstallationsResponse
+	10, // 15: fenceline.ingest.v1.IntegrationService.ListProjects:output_type -> fenceline.ingest.v1.ListProjectsResponse
+	12, // [12:16] is the sub-list for method output_type
+	8,  // [8:12] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_fenceline_ingest_v1_integration_proto_init() }
@@ -814,13 +902,14 @@ func file_fenceline_ingest_v1_integration_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fenceline_ingest_v1_integration_proto_rawDesc), len(file_fenceline_ingest_v1_integration_proto_rawDesc)),
-			NumEnums:      0,
+			NumEnums:      1,
 			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_fenceline_ingest_v1_integration_proto_goTypes,
 		DependencyIndexes: file_fenceline_ingest_v1_integration_proto_depIdxs,
+		EnumInfos:         file_fenceline_ingest_v1_integration_proto_enumTypes,
 		MessageInfos:      file_fenceline_ingest_v1_integration_proto_msgTypes,
 	}.Build()
 	File_fenceline_ingest_v1_integration_proto = out.File

@@ -32,6 +32,11 @@ const (
 	Surface_SURFACE_CHECK_RUN   Surface = 2
 	// The answer to a slash command.
 	Surface_SURFACE_REPLY Surface = 3
+	// A run's review: inline comments, in one call.
+	Surface_SURFACE_REVIEW Surface = 4
+	// One inline comment, edited when what it remarks is fixed.
+	Surface_SURFACE_REMARK        Surface = 5
+	Surface_SURFACE_COMMIT_STATUS Surface = 6
 )
 
 // Enum value maps for Surface.
@@ -41,12 +46,18 @@ var (
 		1: "SURFACE_SUMMARY",
 		2: "SURFACE_CHECK_RUN",
 		3: "SURFACE_REPLY",
+		4: "SURFACE_REVIEW",
+		5: "SURFACE_REMARK",
+		6: "SURFACE_COMMIT_STATUS",
 	}
 	Surface_value = map[string]int32{
-		"SURFACE_UNSPECIFIED": 0,
-		"SURFACE_SUMMARY":     1,
-		"SURFACE_CHECK_RUN":   2,
-		"SURFACE_REPLY":       3,
+		"SURFACE_UNSPECIFIED":   0,
+		"SURFACE_SUMMARY":       1,
+		"SURFACE_CHECK_RUN":     2,
+		"SURFACE_REPLY":         3,
+		"SURFACE_REVIEW":        4,
+		"SURFACE_REMARK":        5,
+		"SURFACE_COMMIT_STATUS": 6,
 	}
 )
 
@@ -205,8 +216,11 @@ func (x *PreviewRunRequest) GetRun() *Run {
 }
 
 type PreviewRunResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Body          string                 `protobuf:"bytes,1,opt,name=body,proto3" json:"body,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The summary comment.
+	Body string `protobuf:"bytes,1,opt,name=body,proto3" json:"body,omitempty"`
+	// What would be said on lines of the diff, were nothing said there yet.
+	Comments      []*PreviewComment `protobuf:"bytes,2,rep,name=comments,proto3" json:"comments,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -248,6 +262,82 @@ func (x *PreviewRunResponse) GetBody() string {
 	return ""
 }
 
+func (x *PreviewRunResponse) GetComments() []*PreviewComment {
+	if x != nil {
+		return x.Comments
+	}
+	return nil
+}
+
+type PreviewComment struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// Of the head side; start_line is 0 for a single line.
+	StartLine     int32  `protobuf:"varint,2,opt,name=start_line,json=startLine,proto3" json:"start_line,omitempty"`
+	Line          int32  `protobuf:"varint,3,opt,name=line,proto3" json:"line,omitempty"`
+	Body          string `protobuf:"bytes,4,opt,name=body,proto3" json:"body,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewComment) Reset() {
+	*x = PreviewComment{}
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewComment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewComment) ProtoMessage() {}
+
+func (x *PreviewComment) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewComment.ProtoReflect.Descriptor instead.
+func (*PreviewComment) Descriptor() ([]byte, []int) {
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *PreviewComment) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *PreviewComment) GetStartLine() int32 {
+	if x != nil {
+		return x.StartLine
+	}
+	return 0
+}
+
+func (x *PreviewComment) GetLine() int32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *PreviewComment) GetBody() string {
+	if x != nil {
+		return x.Body
+	}
+	return ""
+}
+
 type Intent struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	IntentId string                 `protobuf:"bytes,1,opt,name=intent_id,json=intentId,proto3" json:"intent_id,omitempty"`
@@ -279,7 +369,7 @@ type Intent struct {
 
 func (x *Intent) Reset() {
 	*x = Intent{}
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[2]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -291,7 +381,7 @@ func (x *Intent) String() string {
 func (*Intent) ProtoMessage() {}
 
 func (x *Intent) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[2]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -304,7 +394,7 @@ func (x *Intent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Intent.ProtoReflect.Descriptor instead.
 func (*Intent) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{2}
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Intent) GetIntentId() string {
@@ -467,7 +557,7 @@ type ListIntentsRequest struct {
 
 func (x *ListIntentsRequest) Reset() {
 	*x = ListIntentsRequest{}
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[3]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -479,7 +569,7 @@ func (x *ListIntentsRequest) String() string {
 func (*ListIntentsRequest) ProtoMessage() {}
 
 func (x *ListIntentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[3]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -492,7 +582,7 @@ func (x *ListIntentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIntentsRequest.ProtoReflect.Descriptor instead.
 func (*ListIntentsRequest) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{3}
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListIntentsRequest) GetTenant() string {
@@ -540,7 +630,7 @@ type ListIntentsResponse struct {
 
 func (x *ListIntentsResponse) Reset() {
 	*x = ListIntentsResponse{}
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[4]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -552,7 +642,7 @@ func (x *ListIntentsResponse) String() string {
 func (*ListIntentsResponse) ProtoMessage() {}
 
 func (x *ListIntentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[4]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -565,7 +655,7 @@ func (x *ListIntentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIntentsResponse.ProtoReflect.Descriptor instead.
 func (*ListIntentsResponse) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{4}
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListIntentsResponse) GetIntents() []*Intent {
@@ -592,7 +682,7 @@ type GetIntentRequest struct {
 
 func (x *GetIntentRequest) Reset() {
 	*x = GetIntentRequest{}
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[5]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -604,7 +694,7 @@ func (x *GetIntentRequest) String() string {
 func (*GetIntentRequest) ProtoMessage() {}
 
 func (x *GetIntentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[5]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -617,7 +707,7 @@ func (x *GetIntentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIntentRequest.ProtoReflect.Descriptor instead.
 func (*GetIntentRequest) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{5}
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetIntentRequest) GetTenant() string {
@@ -645,7 +735,7 @@ type GetIntentResponse struct {
 
 func (x *GetIntentResponse) Reset() {
 	*x = GetIntentResponse{}
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[6]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -657,7 +747,7 @@ func (x *GetIntentResponse) String() string {
 func (*GetIntentResponse) ProtoMessage() {}
 
 func (x *GetIntentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[6]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +760,7 @@ func (x *GetIntentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIntentResponse.ProtoReflect.Descriptor instead.
 func (*GetIntentResponse) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{6}
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetIntentResponse) GetIntent() *Intent {
@@ -697,7 +787,7 @@ type RetryIntentRequest struct {
 
 func (x *RetryIntentRequest) Reset() {
 	*x = RetryIntentRequest{}
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[7]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -709,7 +799,7 @@ func (x *RetryIntentRequest) String() string {
 func (*RetryIntentRequest) ProtoMessage() {}
 
 func (x *RetryIntentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[7]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -722,7 +812,7 @@ func (x *RetryIntentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryIntentRequest.ProtoReflect.Descriptor instead.
 func (*RetryIntentRequest) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{7}
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RetryIntentRequest) GetTenant() string {
@@ -748,7 +838,7 @@ type RetryIntentResponse struct {
 
 func (x *RetryIntentResponse) Reset() {
 	*x = RetryIntentResponse{}
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[8]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -760,7 +850,7 @@ func (x *RetryIntentResponse) String() string {
 func (*RetryIntentResponse) ProtoMessage() {}
 
 func (x *RetryIntentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[8]
+	mi := &file_fenceline_publisher_v1_intent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -773,7 +863,7 @@ func (x *RetryIntentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryIntentResponse.ProtoReflect.Descriptor instead.
 func (*RetryIntentResponse) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{8}
+	return file_fenceline_publisher_v1_intent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RetryIntentResponse) GetIntent() *Intent {
@@ -792,9 +882,16 @@ const file_fenceline_publisher_v1_intent_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
 	"\ttarget_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\btargetId\x12N\n" +
 	"\fpull_request\x18\x03 \x01(\v2#.fenceline.publisher.v1.PullRequestB\x06\xbaH\x03\xc8\x01\x01R\vpullRequest\x125\n" +
-	"\x03run\x18\x04 \x01(\v2\x1b.fenceline.publisher.v1.RunB\x06\xbaH\x03\xc8\x01\x01R\x03run\"(\n" +
+	"\x03run\x18\x04 \x01(\v2\x1b.fenceline.publisher.v1.RunB\x06\xbaH\x03\xc8\x01\x01R\x03run\"l\n" +
 	"\x12PreviewRunResponse\x12\x12\n" +
-	"\x04body\x18\x01 \x01(\tR\x04body\"\xdf\x05\n" +
+	"\x04body\x18\x01 \x01(\tR\x04body\x12B\n" +
+	"\bcomments\x18\x02 \x03(\v2&.fenceline.publisher.v1.PreviewCommentR\bcomments\"k\n" +
+	"\x0ePreviewComment\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1d\n" +
+	"\n" +
+	"start_line\x18\x02 \x01(\x05R\tstartLine\x12\x12\n" +
+	"\x04line\x18\x03 \x01(\x05R\x04line\x12\x12\n" +
+	"\x04body\x18\x04 \x01(\tR\x04body\"\xdf\x05\n" +
 	"\x06Intent\x12\x1b\n" +
 	"\tintent_id\x18\x01 \x01(\tR\bintentId\x12\x16\n" +
 	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x10\n" +
@@ -841,12 +938,15 @@ const file_fenceline_publisher_v1_intent_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
 	"\tintent_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\bintentId\"M\n" +
 	"\x13RetryIntentResponse\x126\n" +
-	"\x06intent\x18\x01 \x01(\v2\x1e.fenceline.publisher.v1.IntentR\x06intent*a\n" +
+	"\x06intent\x18\x01 \x01(\v2\x1e.fenceline.publisher.v1.IntentR\x06intent*\xa4\x01\n" +
 	"\aSurface\x12\x17\n" +
 	"\x13SURFACE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSURFACE_SUMMARY\x10\x01\x12\x15\n" +
 	"\x11SURFACE_CHECK_RUN\x10\x02\x12\x11\n" +
-	"\rSURFACE_REPLY\x10\x03*\x93\x01\n" +
+	"\rSURFACE_REPLY\x10\x03\x12\x12\n" +
+	"\x0eSURFACE_REVIEW\x10\x04\x12\x12\n" +
+	"\x0eSURFACE_REMARK\x10\x05\x12\x19\n" +
+	"\x15SURFACE_COMMIT_STATUS\x10\x06*\x93\x01\n" +
 	"\vIntentState\x12\x1c\n" +
 	"\x18INTENT_STATE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14INTENT_STATE_PENDING\x10\x01\x12\x18\n" +
@@ -874,49 +974,51 @@ func file_fenceline_publisher_v1_intent_proto_rawDescGZIP() []byte {
 }
 
 var file_fenceline_publisher_v1_intent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fenceline_publisher_v1_intent_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_fenceline_publisher_v1_intent_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_fenceline_publisher_v1_intent_proto_goTypes = []any{
 	(Surface)(0),                  // 0: fenceline.publisher.v1.Surface
 	(IntentState)(0),              // 1: fenceline.publisher.v1.IntentState
 	(*PreviewRunRequest)(nil),     // 2: fenceline.publisher.v1.PreviewRunRequest
 	(*PreviewRunResponse)(nil),    // 3: fenceline.publisher.v1.PreviewRunResponse
-	(*Intent)(nil),                // 4: fenceline.publisher.v1.Intent
-	(*ListIntentsRequest)(nil),    // 5: fenceline.publisher.v1.ListIntentsRequest
-	(*ListIntentsResponse)(nil),   // 6: fenceline.publisher.v1.ListIntentsResponse
-	(*GetIntentRequest)(nil),      // 7: fenceline.publisher.v1.GetIntentRequest
-	(*GetIntentResponse)(nil),     // 8: fenceline.publisher.v1.GetIntentResponse
-	(*RetryIntentRequest)(nil),    // 9: fenceline.publisher.v1.RetryIntentRequest
-	(*RetryIntentResponse)(nil),   // 10: fenceline.publisher.v1.RetryIntentResponse
-	(*PullRequest)(nil),           // 11: fenceline.publisher.v1.PullRequest
-	(*Run)(nil),                   // 12: fenceline.publisher.v1.Run
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*PreviewComment)(nil),        // 4: fenceline.publisher.v1.PreviewComment
+	(*Intent)(nil),                // 5: fenceline.publisher.v1.Intent
+	(*ListIntentsRequest)(nil),    // 6: fenceline.publisher.v1.ListIntentsRequest
+	(*ListIntentsResponse)(nil),   // 7: fenceline.publisher.v1.ListIntentsResponse
+	(*GetIntentRequest)(nil),      // 8: fenceline.publisher.v1.GetIntentRequest
+	(*GetIntentResponse)(nil),     // 9: fenceline.publisher.v1.GetIntentResponse
+	(*RetryIntentRequest)(nil),    // 10: fenceline.publisher.v1.RetryIntentRequest
+	(*RetryIntentResponse)(nil),   // 11: fenceline.publisher.v1.RetryIntentResponse
+	(*PullRequest)(nil),           // 12: fenceline.publisher.v1.PullRequest
+	(*Run)(nil),                   // 13: fenceline.publisher.v1.Run
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
 }
 var file_fenceline_publisher_v1_intent_proto_depIdxs = []int32{
-	11, // 0: fenceline.publisher.v1.PreviewRunRequest.pull_request:type_name -> fenceline.publisher.v1.PullRequest
-	12, // 1: fenceline.publisher.v1.PreviewRunRequest.run:type_name -> fenceline.publisher.v1.Run
-	0,  // 2: fenceline.publisher.v1.Intent.surface:type_name -> fenceline.publisher.v1.Surface
-	1,  // 3: fenceline.publisher.v1.Intent.state:type_name -> fenceline.publisher.v1.IntentState
-	13, // 4: fenceline.publisher.v1.Intent.created_at:type_name -> google.protobuf.Timestamp
-	13, // 5: fenceline.publisher.v1.Intent.available_at:type_name -> google.protobuf.Timestamp
-	13, // 6: fenceline.publisher.v1.Intent.sent_at:type_name -> google.protobuf.Timestamp
-	13, // 7: fenceline.publisher.v1.Intent.ended_at:type_name -> google.protobuf.Timestamp
-	1,  // 8: fenceline.publisher.v1.ListIntentsRequest.state:type_name -> fenceline.publisher.v1.IntentState
-	4,  // 9: fenceline.publisher.v1.ListIntentsResponse.intents:type_name -> fenceline.publisher.v1.Intent
-	4,  // 10: fenceline.publisher.v1.GetIntentResponse.intent:type_name -> fenceline.publisher.v1.Intent
-	4,  // 11: fenceline.publisher.v1.RetryIntentResponse.intent:type_name -> fenceline.publisher.v1.Intent
-	5,  // 12: fenceline.publisher.v1.IntentService.ListIntents:input_type -> fenceline.publisher.v1.ListIntentsRequest
-	7,  // 13: fenceline.publisher.v1.IntentService.GetIntent:input_type -> fenceline.publisher.v1.GetIntentRequest
-	9,  // 14: fenceline.publisher.v1.IntentService.RetryIntent:input_type -> fenceline.publisher.v1.RetryIntentRequest
-	2,  // 15: fenceline.publisher.v1.IntentService.PreviewRun:input_type -> fenceline.publisher.v1.PreviewRunRequest
-	6,  // 16: fenceline.publisher.v1.IntentService.ListIntents:output_type -> fenceline.publisher.v1.ListIntentsResponse
-	8,  // 17: fenceline.publisher.v1.IntentService.GetIntent:output_type -> fenceline.publisher.v1.GetIntentResponse
-	10, // 18: fenceline.publisher.v1.IntentService.RetryIntent:output_type -> fenceline.publisher.v1.RetryIntentResponse
-	3,  // 19: fenceline.publisher.v1.IntentService.PreviewRun:output_type -> fenceline.publisher.v1.PreviewRunResponse
-	16, // [16:20] is the sub-list for method output_type
-	12, // [12:16] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	12, // 0: fenceline.publisher.v1.PreviewRunRequest.pull_request:type_name -> fenceline.publisher.v1.PullRequest
+	13, // 1: fenceline.publisher.v1.PreviewRunRequest.run:type_name -> fenceline.publisher.v1.Run
+	4,  // 2: fenceline.publisher.v1.PreviewRunResponse.comments:type_name -> fenceline.publisher.v1.PreviewComment
+	0,  // 3: fenceline.publisher.v1.Intent.surface:type_name -> fenceline.publisher.v1.Surface
+	1,  // 4: fenceline.publisher.v1.Intent.state:type_name -> fenceline.publisher.v1.IntentState
+	14, // 5: fenceline.publisher.v1.Intent.created_at:type_name -> google.protobuf.Timestamp
+	14, // 6: fenceline.publisher.v1.Intent.available_at:type_name -> google.protobuf.Timestamp
+	14, // 7: fenceline.publisher.v1.Intent.sent_at:type_name -> google.protobuf.Timestamp
+	14, // 8: fenceline.publisher.v1.Intent.ended_at:type_name -> google.protobuf.Timestamp
+	1,  // 9: fenceline.publisher.v1.ListIntentsRequest.state:type_name -> fenceline.publisher.v1.IntentState
+	5,  // 10: fenceline.publisher.v1.ListIntentsResponse.intents:type_name -> fenceline.publisher.v1.Intent
+	5,  // 11: fenceline.publisher.v1.GetIntentResponse.intent:type_name -> fenceline.publisher.v1.Intent
+	5,  // 12: fenceline.publisher.v1.RetryIntentResponse.intent:type_name -> fenceline.publisher.v1.Intent
+	6,  // 13: fenceline.publisher.v1.IntentService.ListIntents:input_type -> fenceline.publisher.v1.ListIntentsRequest
+	8,  // 14: fenceline.publisher.v1.IntentService.GetIntent:input_type -> fenceline.publisher.v1.GetIntentRequest
+	10, // 15: fenceline.publisher.v1.IntentService.RetryIntent:input_type -> fenceline.publisher.v1.RetryIntentRequest
+	2,  // 16: fenceline.publisher.v1.IntentService.PreviewRun:input_type -> fenceline.publisher.v1.PreviewRunRequest
+	7,  // 17: fenceline.publisher.v1.IntentService.ListIntents:output_type -> fenceline.publisher.v1.ListIntentsResponse
+	9,  // 18: fenceline.publisher.v1.IntentService.GetIntent:output_type -> fenceline.publisher.v1.GetIntentResponse
+	11, // 19: fenceline.publisher.v1.IntentService.RetryIntent:output_type -> fenceline.publisher.v1.RetryIntentResponse
+	3,  // 20: fenceline.publisher.v1.IntentService.PreviewRun:output_type -> fenceline.publisher.v1.PreviewRunResponse
+	17, // [17:21] is the sub-list for method output_type
+	13, // [13:17] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_fenceline_publisher_v1_intent_proto_init() }
@@ -931,7 +1033,7 @@ func file_fenceline_publisher_v1_intent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fenceline_publisher_v1_intent_proto_rawDesc), len(file_fenceline_publisher_v1_intent_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

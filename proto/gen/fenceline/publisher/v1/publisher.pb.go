@@ -139,6 +139,117 @@ func (EpochKind) EnumDescriptor() ([]byte, []int) {
 	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{1}
 }
 
+// ProgressState is how far a run is that has no result yet.
+type ProgressState int32
+
+const (
+	ProgressState_PROGRESS_STATE_UNSPECIFIED ProgressState = 0
+	// The comparison is known; money and engine are waited for.
+	ProgressState_PROGRESS_STATE_QUEUED ProgressState = 1
+	// The engine is called.
+	ProgressState_PROGRESS_STATE_IN_PROGRESS ProgressState = 2
+)
+
+// Enum value maps for ProgressState.
+var (
+	ProgressState_name = map[int32]string{
+		0: "PROGRESS_STATE_UNSPECIFIED",
+		1: "PROGRESS_STATE_QUEUED",
+		2: "PROGRESS_STATE_IN_PROGRESS",
+	}
+	ProgressState_value = map[string]int32{
+		"PROGRESS_STATE_UNSPECIFIED": 0,
+		"PROGRESS_STATE_QUEUED":      1,
+		"PROGRESS_STATE_IN_PROGRESS": 2,
+	}
+)
+
+func (x ProgressState) Enum() *ProgressState {
+	p := new(ProgressState)
+	*p = x
+	return p
+}
+
+func (x ProgressState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ProgressState) Descriptor() protoreflect.EnumDescriptor {
+	return file_fenceline_publisher_v1_publisher_proto_enumTypes[2].Descriptor()
+}
+
+func (ProgressState) Type() protoreflect.EnumType {
+	return &file_fenceline_publisher_v1_publisher_proto_enumTypes[2]
+}
+
+func (x ProgressState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ProgressState.Descriptor instead.
+func (ProgressState) EnumDescriptor() ([]byte, []int) {
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{2}
+}
+
+// ProjectSurface is a kind of output that a project can choose.
+type ProjectSurface int32
+
+const (
+	ProjectSurface_PROJECT_SURFACE_UNSPECIFIED ProjectSurface = 0
+	// One comment per pull request, edited in place.
+	ProjectSurface_PROJECT_SURFACE_SUMMARY ProjectSurface = 1
+	// Inline comments on the lines of the diff.
+	ProjectSurface_PROJECT_SURFACE_REVIEW    ProjectSurface = 2
+	ProjectSurface_PROJECT_SURFACE_CHECK_RUN ProjectSurface = 3
+	// For Apps that may not write check runs. Used by itself where GitHub refuses one.
+	ProjectSurface_PROJECT_SURFACE_COMMIT_STATUS ProjectSurface = 4
+)
+
+// Enum value maps for ProjectSurface.
+var (
+	ProjectSurface_name = map[int32]string{
+		0: "PROJECT_SURFACE_UNSPECIFIED",
+		1: "PROJECT_SURFACE_SUMMARY",
+		2: "PROJECT_SURFACE_REVIEW",
+		3: "PROJECT_SURFACE_CHECK_RUN",
+		4: "PROJECT_SURFACE_COMMIT_STATUS",
+	}
+	ProjectSurface_value = map[string]int32{
+		"PROJECT_SURFACE_UNSPECIFIED":   0,
+		"PROJECT_SURFACE_SUMMARY":       1,
+		"PROJECT_SURFACE_REVIEW":        2,
+		"PROJECT_SURFACE_CHECK_RUN":     3,
+		"PROJECT_SURFACE_COMMIT_STATUS": 4,
+	}
+)
+
+func (x ProjectSurface) Enum() *ProjectSurface {
+	p := new(ProjectSurface)
+	*p = x
+	return p
+}
+
+func (x ProjectSurface) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ProjectSurface) Descriptor() protoreflect.EnumDescriptor {
+	return file_fenceline_publisher_v1_publisher_proto_enumTypes[3].Descriptor()
+}
+
+func (ProjectSurface) Type() protoreflect.EnumType {
+	return &file_fenceline_publisher_v1_publisher_proto_enumTypes[3]
+}
+
+func (x ProjectSurface) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ProjectSurface.Descriptor instead.
+func (ProjectSurface) EnumDescriptor() ([]byte, []int) {
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{3}
+}
+
 type PublishReplyRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -702,6 +813,250 @@ func (x *Run) GetCost() *v1.Money {
 	return nil
 }
 
+type PublishProgressRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Tenant    string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	TargetId  string                 `protobuf:"bytes,2,opt,name=target_id,json=targetId,proto3" json:"target_id,omitempty"`
+	Lifecycle int64                  `protobuf:"varint,3,opt,name=lifecycle,proto3" json:"lifecycle,omitempty"`
+	// The target's last epoch, 0 where it has said nothing yet.
+	Epoch int64 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// The target's generation: orders the progress of several runs within one epoch.
+	Generation  int64         `protobuf:"varint,5,opt,name=generation,proto3" json:"generation,omitempty"`
+	State       ProgressState `protobuf:"varint,6,opt,name=state,proto3,enum=fenceline.publisher.v1.ProgressState" json:"state,omitempty"`
+	PullRequest *PullRequest  `protobuf:"bytes,7,opt,name=pull_request,json=pullRequest,proto3" json:"pull_request,omitempty"`
+	// Without a result.
+	Run           *Run `protobuf:"bytes,8,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PublishProgressRequest) Reset() {
+	*x = PublishProgressRequest{}
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PublishProgressRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PublishProgressRequest) ProtoMessage() {}
+
+func (x *PublishProgressRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PublishProgressRequest.ProtoReflect.Descriptor instead.
+func (*PublishProgressRequest) Descriptor() ([]byte, []int) {
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *PublishProgressRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *PublishProgressRequest) GetTargetId() string {
+	if x != nil {
+		return x.TargetId
+	}
+	return ""
+}
+
+func (x *PublishProgressRequest) GetLifecycle() int64 {
+	if x != nil {
+		return x.Lifecycle
+	}
+	return 0
+}
+
+func (x *PublishProgressRequest) GetEpoch() int64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *PublishProgressRequest) GetGeneration() int64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *PublishProgressRequest) GetState() ProgressState {
+	if x != nil {
+		return x.State
+	}
+	return ProgressState_PROGRESS_STATE_UNSPECIFIED
+}
+
+func (x *PublishProgressRequest) GetPullRequest() *PullRequest {
+	if x != nil {
+		return x.PullRequest
+	}
+	return nil
+}
+
+func (x *PublishProgressRequest) GetRun() *Run {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+type PublishProgressResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PublishProgressResponse) Reset() {
+	*x = PublishProgressResponse{}
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PublishProgressResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PublishProgressResponse) ProtoMessage() {}
+
+func (x *PublishProgressResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PublishProgressResponse.ProtoReflect.Descriptor instead.
+func (*PublishProgressResponse) Descriptor() ([]byte, []int) {
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{8}
+}
+
+type ConfigureProjectRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Tenant    string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	ProjectId string                 `protobuf:"bytes,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	// Raised with every change.
+	Version       int64            `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	Surfaces      []ProjectSurface `protobuf:"varint,4,rep,packed,name=surfaces,proto3,enum=fenceline.publisher.v1.ProjectSurface" json:"surfaces,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigureProjectRequest) Reset() {
+	*x = ConfigureProjectRequest{}
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigureProjectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigureProjectRequest) ProtoMessage() {}
+
+func (x *ConfigureProjectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigureProjectRequest.ProtoReflect.Descriptor instead.
+func (*ConfigureProjectRequest) Descriptor() ([]byte, []int) {
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ConfigureProjectRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ConfigureProjectRequest) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *ConfigureProjectRequest) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ConfigureProjectRequest) GetSurfaces() []ProjectSurface {
+	if x != nil {
+		return x.Surfaces
+	}
+	return nil
+}
+
+type ConfigureProjectResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigureProjectResponse) Reset() {
+	*x = ConfigureProjectResponse{}
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigureProjectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigureProjectResponse) ProtoMessage() {}
+
+func (x *ConfigureProjectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigureProjectResponse.ProtoReflect.Descriptor instead.
+func (*ConfigureProjectResponse) Descriptor() ([]byte, []int) {
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{10}
+}
+
 type PublishEpochResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Intents       int32                  `protobuf:"varint,1,opt,name=intents,proto3" json:"intents,omitempty"`
@@ -711,7 +1066,7 @@ type PublishEpochResponse struct {
 
 func (x *PublishEpochResponse) Reset() {
 	*x = PublishEpochResponse{}
-	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[7]
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -723,7 +1078,7 @@ func (x *PublishEpochResponse) String() string {
 func (*PublishEpochResponse) ProtoMessage() {}
 
 func (x *PublishEpochResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[7]
+	mi := &file_fenceline_publisher_v1_publisher_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -736,7 +1091,7 @@ func (x *PublishEpochResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishEpochResponse.ProtoReflect.Descriptor instead.
 func (*PublishEpochResponse) Descriptor() ([]byte, []int) {
-	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{7}
+	return file_fenceline_publisher_v1_publisher_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PublishEpochResponse) GetIntents() int32 {
@@ -806,7 +1161,27 @@ const file_fenceline_publisher_v1_publisher_proto_rawDesc = "" +
 	" \x01(\x05R\bwarnings\x12\x14\n" +
 	"\x05infos\x18\v \x01(\x05R\x05infos\x12\x1f\n" +
 	"\x06engine\x18\f \x01(\tB\a\xbaH\x04r\x02\x18dR\x06engine\x12,\n" +
-	"\x04cost\x18\r \x01(\v2\x18.fenceline.type.v1.MoneyR\x04cost\"0\n" +
+	"\x04cost\x18\r \x01(\v2\x18.fenceline.type.v1.MoneyR\x04cost\"\xa0\x03\n" +
+	"\x16PublishProgressRequest\x12 \n" +
+	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
+	"\ttarget_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\btargetId\x12%\n" +
+	"\tlifecycle\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x01R\tlifecycle\x12\x1d\n" +
+	"\x05epoch\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x05epoch\x12'\n" +
+	"\n" +
+	"generation\x18\x05 \x01(\x03B\a\xbaH\x04\"\x02(\x01R\n" +
+	"generation\x12G\n" +
+	"\x05state\x18\x06 \x01(\x0e2%.fenceline.publisher.v1.ProgressStateB\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x05state\x12N\n" +
+	"\fpull_request\x18\a \x01(\v2#.fenceline.publisher.v1.PullRequestB\x06\xbaH\x03\xc8\x01\x01R\vpullRequest\x125\n" +
+	"\x03run\x18\b \x01(\v2\x1b.fenceline.publisher.v1.RunB\x06\xbaH\x03\xc8\x01\x01R\x03run\"\x19\n" +
+	"\x17PublishProgressResponse\"\xe0\x01\n" +
+	"\x17ConfigureProjectRequest\x12 \n" +
+	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12'\n" +
+	"\n" +
+	"project_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\tprojectId\x12!\n" +
+	"\aversion\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x01R\aversion\x12W\n" +
+	"\bsurfaces\x18\x04 \x03(\x0e2&.fenceline.publisher.v1.ProjectSurfaceB\x13\xbaH\x10\x92\x01\r\b\x01\x18\x01\"\a\x82\x01\x04\x10\x01 \x00R\bsurfaces\"\x1a\n" +
+	"\x18ConfigureProjectResponse\"0\n" +
 	"\x14PublishEpochResponse\x12\x18\n" +
 	"\aintents\x18\x01 \x01(\x05R\aintents*f\n" +
 	"\bReaction\x12\x18\n" +
@@ -820,9 +1195,21 @@ const file_fenceline_publisher_v1_publisher_proto_rawDesc = "" +
 	"\x15EPOCH_KIND_SUPERSEDED\x10\x02\x12\x16\n" +
 	"\x12EPOCH_KIND_SKIPPED\x10\x03\x12\x16\n" +
 	"\x12EPOCH_KIND_REFUSED\x10\x04\x12\x1a\n" +
-	"\x16EPOCH_KIND_OVER_BUDGET\x10\x052\xd9\x02\n" +
+	"\x16EPOCH_KIND_OVER_BUDGET\x10\x05*j\n" +
+	"\rProgressState\x12\x1e\n" +
+	"\x1aPROGRESS_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15PROGRESS_STATE_QUEUED\x10\x01\x12\x1e\n" +
+	"\x1aPROGRESS_STATE_IN_PROGRESS\x10\x02*\xac\x01\n" +
+	"\x0eProjectSurface\x12\x1f\n" +
+	"\x1bPROJECT_SURFACE_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17PROJECT_SURFACE_SUMMARY\x10\x01\x12\x1a\n" +
+	"\x16PROJECT_SURFACE_REVIEW\x10\x02\x12\x1d\n" +
+	"\x19PROJECT_SURFACE_CHECK_RUN\x10\x03\x12!\n" +
+	"\x1dPROJECT_SURFACE_COMMIT_STATUS\x10\x042\xc4\x04\n" +
 	"\x10PublisherService\x12i\n" +
-	"\fPublishEpoch\x12+.fenceline.publisher.v1.PublishEpochRequest\x1a,.fenceline.publisher.v1.PublishEpochResponse\x12i\n" +
+	"\fPublishEpoch\x12+.fenceline.publisher.v1.PublishEpochRequest\x1a,.fenceline.publisher.v1.PublishEpochResponse\x12r\n" +
+	"\x0fPublishProgress\x12..fenceline.publisher.v1.PublishProgressRequest\x1a/.fenceline.publisher.v1.PublishProgressResponse\x12u\n" +
+	"\x10ConfigureProject\x12/.fenceline.publisher.v1.ConfigureProjectRequest\x1a0.fenceline.publisher.v1.ConfigureProjectResponse\x12i\n" +
 	"\fPublishReply\x12+.fenceline.publisher.v1.PublishReplyRequest\x1a,.fenceline.publisher.v1.PublishReplyResponse\x12o\n" +
 	"\x0ePurgeLifecycle\x12-.fenceline.publisher.v1.PurgeLifecycleRequest\x1a..fenceline.publisher.v1.PurgeLifecycleResponseB\xf7\x01\n" +
 	"\x1acom.fenceline.publisher.v1B\x0ePublisherProtoP\x01ZOgithub.com/fenceline-dev/fenceline/proto/gen/fenceline/publisher/v1;publisherv1\xa2\x02\x03FPX\xaa\x02\x16Fenceline.Publisher.V1\xca\x02\x16Fenceline\\Publisher\\V1\xe2\x02\"Fenceline\\Publisher\\V1\\GPBMetadata\xea\x02\x18Fenceline::Publisher::V1b\x06proto3"
@@ -839,39 +1226,53 @@ func file_fenceline_publisher_v1_publisher_proto_rawDescGZIP() []byte {
 	return file_fenceline_publisher_v1_publisher_proto_rawDescData
 }
 
-var file_fenceline_publisher_v1_publisher_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fenceline_publisher_v1_publisher_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_fenceline_publisher_v1_publisher_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_fenceline_publisher_v1_publisher_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_fenceline_publisher_v1_publisher_proto_goTypes = []any{
-	(Reaction)(0),                  // 0: fenceline.publisher.v1.Reaction
-	(EpochKind)(0),                 // 1: fenceline.publisher.v1.EpochKind
-	(*PublishReplyRequest)(nil),    // 2: fenceline.publisher.v1.PublishReplyRequest
-	(*PublishReplyResponse)(nil),   // 3: fenceline.publisher.v1.PublishReplyResponse
-	(*PurgeLifecycleRequest)(nil),  // 4: fenceline.publisher.v1.PurgeLifecycleRequest
-	(*PurgeLifecycleResponse)(nil), // 5: fenceline.publisher.v1.PurgeLifecycleResponse
-	(*PublishEpochRequest)(nil),    // 6: fenceline.publisher.v1.PublishEpochRequest
-	(*PullRequest)(nil),            // 7: fenceline.publisher.v1.PullRequest
-	(*Run)(nil),                    // 8: fenceline.publisher.v1.Run
-	(*PublishEpochResponse)(nil),   // 9: fenceline.publisher.v1.PublishEpochResponse
-	(*v1.Money)(nil),               // 10: fenceline.type.v1.Money
+	(Reaction)(0),                    // 0: fenceline.publisher.v1.Reaction
+	(EpochKind)(0),                   // 1: fenceline.publisher.v1.EpochKind
+	(ProgressState)(0),               // 2: fenceline.publisher.v1.ProgressState
+	(ProjectSurface)(0),              // 3: fenceline.publisher.v1.ProjectSurface
+	(*PublishReplyRequest)(nil),      // 4: fenceline.publisher.v1.PublishReplyRequest
+	(*PublishReplyResponse)(nil),     // 5: fenceline.publisher.v1.PublishReplyResponse
+	(*PurgeLifecycleRequest)(nil),    // 6: fenceline.publisher.v1.PurgeLifecycleRequest
+	(*PurgeLifecycleResponse)(nil),   // 7: fenceline.publisher.v1.PurgeLifecycleResponse
+	(*PublishEpochRequest)(nil),      // 8: fenceline.publisher.v1.PublishEpochRequest
+	(*PullRequest)(nil),              // 9: fenceline.publisher.v1.PullRequest
+	(*Run)(nil),                      // 10: fenceline.publisher.v1.Run
+	(*PublishProgressRequest)(nil),   // 11: fenceline.publisher.v1.PublishProgressRequest
+	(*PublishProgressResponse)(nil),  // 12: fenceline.publisher.v1.PublishProgressResponse
+	(*ConfigureProjectRequest)(nil),  // 13: fenceline.publisher.v1.ConfigureProjectRequest
+	(*ConfigureProjectResponse)(nil), // 14: fenceline.publisher.v1.ConfigureProjectResponse
+	(*PublishEpochResponse)(nil),     // 15: fenceline.publisher.v1.PublishEpochResponse
+	(*v1.Money)(nil),                 // 16: fenceline.type.v1.Money
 }
 var file_fenceline_publisher_v1_publisher_proto_depIdxs = []int32{
-	7,  // 0: fenceline.publisher.v1.PublishReplyRequest.pull_request:type_name -> fenceline.publisher.v1.PullRequest
+	9,  // 0: fenceline.publisher.v1.PublishReplyRequest.pull_request:type_name -> fenceline.publisher.v1.PullRequest
 	0,  // 1: fenceline.publisher.v1.PublishReplyRequest.reaction:type_name -> fenceline.publisher.v1.Reaction
 	1,  // 2: fenceline.publisher.v1.PublishEpochRequest.kind:type_name -> fenceline.publisher.v1.EpochKind
-	7,  // 3: fenceline.publisher.v1.PublishEpochRequest.pull_request:type_name -> fenceline.publisher.v1.PullRequest
-	8,  // 4: fenceline.publisher.v1.PublishEpochRequest.run:type_name -> fenceline.publisher.v1.Run
-	10, // 5: fenceline.publisher.v1.Run.cost:type_name -> fenceline.type.v1.Money
-	6,  // 6: fenceline.publisher.v1.PublisherService.PublishEpoch:input_type -> fenceline.publisher.v1.PublishEpochRequest
-	2,  // 7: fenceline.publisher.v1.PublisherService.PublishReply:input_type -> fenceline.publisher.v1.PublishReplyRequest
-	4,  // 8: fenceline.publisher.v1.PublisherService.PurgeLifecycle:input_type -> fenceline.publisher.v1.PurgeLifecycleRequest
-	9,  // 9: fenceline.publisher.v1.PublisherService.PublishEpoch:output_type -> fenceline.publisher.v1.PublishEpochResponse
-	3,  // 10: fenceline.publisher.v1.PublisherService.PublishReply:output_type -> fenceline.publisher.v1.PublishReplyResponse
-	5,  // 11: fenceline.publisher.v1.PublisherService.PurgeLifecycle:output_type -> fenceline.publisher.v1.PurgeLifecycleResponse
-	9,  // [9:12] is the sub-list for method output_type
-	6,  // [6:9] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	9,  // 3: fenceline.publisher.v1.PublishEpochRequest.pull_request:type_name -> fenceline.publisher.v1.PullRequest
+	10, // 4: fenceline.publisher.v1.PublishEpochRequest.run:type_name -> fenceline.publisher.v1.Run
+	16, // 5: fenceline.publisher.v1.Run.cost:type_name -> fenceline.type.v1.Money
+	2,  // 6: fenceline.publisher.v1.PublishProgressRequest.state:type_name -> fenceline.publisher.v1.ProgressState
+	9,  // 7: fenceline.publisher.v1.PublishProgressRequest.pull_request:type_name -> fenceline.publisher.v1.PullRequest
+	10, // 8: fenceline.publisher.v1.PublishProgressRequest.run:type_name -> fenceline.publisher.v1.Run
+	3,  // 9: fenceline.publisher.v1.ConfigureProjectRequest.surfaces:type_name -> fenceline.publisher.v1.ProjectSurface
+	8,  // 10: fenceline.publisher.v1.PublisherService.PublishEpoch:input_type -> fenceline.publisher.v1.PublishEpochRequest
+	11, // 11: fenceline.publisher.v1.PublisherService.PublishProgress:input_type -> fenceline.publisher.v1.PublishProgressRequest
+	13, // 12: fenceline.publisher.v1.PublisherService.ConfigureProject:input_type -> fenceline.publisher.v1.ConfigureProjectRequest
+	4,  // 13: fenceline.publisher.v1.PublisherService.PublishReply:input_type -> fenceline.publisher.v1.PublishReplyRequest
+	6,  // 14: fenceline.publisher.v1.PublisherService.PurgeLifecycle:input_type -> fenceline.publisher.v1.PurgeLifecycleRequest
+	15, // 15: fenceline.publisher.v1.PublisherService.PublishEpoch:output_type -> fenceline.publisher.v1.PublishEpochResponse
+	12, // 16: fenceline.publisher.v1.PublisherService.PublishProgress:output_type -> fenceline.publisher.v1.PublishProgressResponse
+	14, // 17: fenceline.publisher.v1.PublisherService.ConfigureProject:output_type -> fenceline.publisher.v1.ConfigureProjectResponse
+	5,  // 18: fenceline.publisher.v1.PublisherService.PublishReply:output_type -> fenceline.publisher.v1.PublishReplyResponse
+	7,  // 19: fenceline.publisher.v1.PublisherService.PurgeLifecycle:output_type -> fenceline.publisher.v1.PurgeLifecycleResponse
+	15, // [15:20] is the sub-list for method output_type
+	10, // [10:15] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_fenceline_publisher_v1_publisher_proto_init() }
@@ -884,8 +1285,8 @@ func file_fenceline_publisher_v1_publisher_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fenceline_publisher_v1_publisher_proto_rawDesc), len(file_fenceline_publisher_v1_publisher_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   8,
+			NumEnums:      4,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

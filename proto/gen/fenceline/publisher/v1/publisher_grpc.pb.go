@@ -21,9 +21,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	PublisherService_PublishEpoch_FullMethodName   = "/fenceline.publisher.v1.PublisherService/PublishEpoch"
-	PublisherService_PublishReply_FullMethodName   = "/fenceline.publisher.v1.PublisherService/PublishReply"
-	PublisherService_PurgeLifecycle_FullMethodName = "/fenceline.publisher.v1.PublisherService/PurgeLifecycle"
+	PublisherService_PublishEpoch_FullMethodName     = "/fenceline.publisher.v1.PublisherService/PublishEpoch"
+	PublisherService_PublishProgress_FullMethodName  = "/fenceline.publisher.v1.PublisherService/PublishProgress"
+	PublisherService_ConfigureProject_FullMethodName = "/fenceline.publisher.v1.PublisherService/ConfigureProject"
+	PublisherService_PublishReply_FullMethodName     = "/fenceline.publisher.v1.PublisherService/PublishReply"
+	PublisherService_PurgeLifecycle_FullMethodName   = "/fenceline.publisher.v1.PublisherService/PurgeLifecycle"
 )
 
 // PublisherServiceClient is the client API for PublisherService service.
@@ -35,6 +37,13 @@ type PublisherServiceClient interface {
 	// PublishEpoch records the intents of one epoch; they are sent later. Idempotent on
 	// (target, lifecycle, epoch).
 	PublishEpoch(ctx context.Context, in *PublishEpochRequest, opts ...grpc.CallOption) (*PublishEpochResponse, error)
+	// PublishProgress records that a run waits for its engine or is with it: its check run says so until an epoch
+	// says more. Called by the scheduler through its outbox. Idempotent on (target, lifecycle, epoch, generation,
+	// state); one of an epoch that was followed by another is dropped.
+	PublishProgress(ctx context.Context, in *PublishProgressRequest, opts ...grpc.CallOption) (*PublishProgressResponse, error)
+	// ConfigureProject says which surfaces a project's results are shown on. Called by ingest through its outbox.
+	// Idempotent: an older version changes nothing. Epochs that are recorded already keep theirs.
+	ConfigureProject(ctx context.Context, in *ConfigureProjectRequest, opts ...grpc.CallOption) (*ConfigureProjectResponse, error)
 	// PublishReply records the answer to a slash command: a reaction, and one sentence where something is
 	// refused or asked for. Called by ingest through its outbox. Idempotent on (tenant, reply_id).
 	PublishReply(ctx context.Context, in *PublishReplyRequest, opts ...grpc.CallOption) (*PublishReplyResponse, error)
@@ -55,6 +64,26 @@ func (c *publisherServiceClient) PublishEpoch(ctx context.Context, in *PublishEp
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(PublishEpochResponse)
 	err := c.cc.Invoke(ctx, PublisherService_PublishEpoch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *publisherServiceClient) PublishProgress(ctx context.Context, in *PublishProgressRequest, opts ...grpc.CallOption) (*PublishProgressResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PublishProgressResponse)
+	err := c.cc.Invoke(ctx, PublisherService_PublishProgress_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *publisherServiceClient) ConfigureProject(ctx context.Context, in *ConfigureProjectRequest, opts ...grpc.CallOption) (*ConfigureProjectResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ConfigureProjectResponse)
+	err := c.cc.Invoke(ctx, PublisherService_ConfigureProject_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +119,13 @@ type PublisherServiceServer interface {
 	// PublishEpoch records the intents of one epoch; they are sent later. Idempotent on
 	// (target, lifecycle, epoch).
 	PublishEpoch(context.Context, *PublishEpochRequest) (*PublishEpochResponse, error)
+	// PublishProgress records that a run waits for its engine or is with it: its check run says so until an epoch
+	// says more. Called by the scheduler through its outbox. Idempotent on (target, lifecycle, epoch, generation,
+	// state); one of an epoch that was followed by another is dropped.
+	PublishProgress(context.Context, *PublishProgressRequest) (*PublishProgressResponse, error)
+	// ConfigureProject says which surfaces a project's results are shown on. Called by ingest through its outbox.
+	// Idempotent: an older version changes nothing. Epochs that are recorded already keep theirs.
+	ConfigureProject(context.Context, *ConfigureProjectRequest) (*ConfigureProjectResponse, error)
 	// PublishReply records the answer to a slash command: a reaction, and one sentence where something is
 	// refused or asked for. Called by ingest through its outbox. Idempotent on (tenant, reply_id).
 	PublishReply(context.Context, *PublishReplyRequest) (*PublishReplyResponse, error)
@@ -108,6 +144,12 @@ type UnimplementedPublisherServiceServer struct{}
 
 func (UnimplementedPublisherServiceServer) PublishEpoch(context.Context, *PublishEpochRequest) (*PublishEpochResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PublishEpoch not implemented")
+}
+func (UnimplementedPublisherServiceServer) PublishProgress(context.Context, *PublishProgressRequest) (*PublishProgressResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PublishProgress not implemented")
+}
+func (UnimplementedPublisherServiceServer) ConfigureProject(context.Context, *ConfigureProjectRequest) (*ConfigureProjectResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ConfigureProject not implemented")
 }
 func (UnimplementedPublisherServiceServer) PublishReply(context.Context, *PublishReplyRequest) (*PublishReplyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PublishReply not implemented")
@@ -150,6 +192,42 @@ func _PublisherService_PublishEpoch_Handler(srv interface{}, ctx context.Context
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(PublisherServiceServer).PublishEpoch(ctx, req.(*PublishEpochRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PublisherService_PublishProgress_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PublishProgressRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PublisherServiceServer).PublishProgress(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PublisherService_PublishProgress_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PublisherServiceServer).PublishProgress(ctx, req.(*PublishProgressRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PublisherService_ConfigureProject_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ConfigureProjectRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PublisherServiceServer).ConfigureProject(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PublisherService_ConfigureProject_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PublisherServiceServer).ConfigureProject(ctx, req.(*ConfigureProjectRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -200,6 +278,14 @@ var PublisherService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PublishEpoch",
 			Handler:    _PublisherService_PublishEpoch_Handler,
+		},
+		{
+			MethodName: "PublishProgress",
+			Handler:    _PublisherService_PublishProgress_Handler,
+		},
+		{
+			MethodName: "ConfigureProject",
+			Handler:    _PublisherService_ConfigureProject_Handler,
 		},
 		{
 			MethodName: "PublishReply",

@@ -462,7 +462,15 @@ type Finding struct {
 	Severity Severity `protobuf:"varint,4,opt,name=severity,proto3,enum=fenceline.reviewer.v1.Severity" json:"severity,omitempty"`
 	Rule     string   `protobuf:"bytes,5,opt,name=rule,proto3" json:"rule,omitempty"`
 	// One sentence.
-	Message       string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	Message string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	// First line of what is remarked, where that is more than one line; 0 where it is line alone.
+	StartLine int32 `protobuf:"varint,7,opt,name=start_line,json=startLine,proto3" json:"start_line,omitempty"`
+	// The head-side lines of the hunk that holds the line, context included; 0 where GitHub shows no hunk there,
+	// so that no comment can be placed.
+	HunkStart int32 `protobuf:"varint,8,opt,name=hunk_start,json=hunkStart,proto3" json:"hunk_start,omitempty"`
+	HunkEnd   int32 `protobuf:"varint,9,opt,name=hunk_end,json=hunkEnd,proto3" json:"hunk_end,omitempty"`
+	// What start_line to line should be instead, without a final newline; empty text deletes them.
+	Suggestion    *string `protobuf:"bytes,10,opt,name=suggestion,proto3,oneof" json:"suggestion,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -535,6 +543,34 @@ func (x *Finding) GetRule() string {
 func (x *Finding) GetMessage() string {
 	if x != nil {
 		return x.Message
+	}
+	return ""
+}
+
+func (x *Finding) GetStartLine() int32 {
+	if x != nil {
+		return x.StartLine
+	}
+	return 0
+}
+
+func (x *Finding) GetHunkStart() int32 {
+	if x != nil {
+		return x.HunkStart
+	}
+	return 0
+}
+
+func (x *Finding) GetHunkEnd() int32 {
+	if x != nil {
+		return x.HunkEnd
+	}
+	return 0
+}
+
+func (x *Finding) GetSuggestion() string {
+	if x != nil && x.Suggestion != nil {
+		return *x.Suggestion
 	}
 	return ""
 }
@@ -898,7 +934,9 @@ type ListFindingsResponse struct {
 	Findings      []*Finding             `protobuf:"bytes,1,rep,name=findings,proto3" json:"findings,omitempty"`
 	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// With the first page.
-	Omissions     []*Omission `protobuf:"bytes,3,rep,name=omissions,proto3" json:"omissions,omitempty"`
+	Omissions []*Omission `protobuf:"bytes,3,rep,name=omissions,proto3" json:"omissions,omitempty"`
+	// With the first page.
+	Seen          *Seen `protobuf:"bytes,4,opt,name=seen,proto3" json:"seen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -954,6 +992,66 @@ func (x *ListFindingsResponse) GetOmissions() []*Omission {
 	return nil
 }
 
+func (x *ListFindingsResponse) GetSeen() *Seen {
+	if x != nil {
+		return x.Seen
+	}
+	return nil
+}
+
+// Seen is what the engine looked at.
+type Seen struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Files         int32                  `protobuf:"varint,1,opt,name=files,proto3" json:"files,omitempty"`
+	DiffBytes     int64                  `protobuf:"varint,2,opt,name=diff_bytes,json=diffBytes,proto3" json:"diff_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Seen) Reset() {
+	*x = Seen{}
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Seen) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Seen) ProtoMessage() {}
+
+func (x *Seen) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_reviewer_v1_reviewer_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Seen.ProtoReflect.Descriptor instead.
+func (*Seen) Descriptor() ([]byte, []int) {
+	return file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Seen) GetFiles() int32 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *Seen) GetDiffBytes() int64 {
+	if x != nil {
+		return x.DiffBytes
+	}
+	return 0
+}
+
 var File_fenceline_reviewer_v1_reviewer_proto protoreflect.FileDescriptor
 
 const file_fenceline_reviewer_v1_reviewer_proto_rawDesc = "" +
@@ -990,14 +1088,24 @@ const file_fenceline_reviewer_v1_reviewer_proto_rawDesc = "" +
 	"\n" +
 	"started_at\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x125\n" +
 	"\bended_at\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12\x1b\n" +
-	"\tfrom_fork\x18\x15 \x01(\bR\bfromFork\"\xb8\x01\n" +
+	"\tfrom_fork\x18\x15 \x01(\bR\bfromFork\"\xc5\x02\n" +
 	"\aFinding\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x05R\bsequence\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
 	"\x04line\x18\x03 \x01(\x05R\x04line\x12;\n" +
 	"\bseverity\x18\x04 \x01(\x0e2\x1f.fenceline.reviewer.v1.SeverityR\bseverity\x12\x12\n" +
 	"\x04rule\x18\x05 \x01(\tR\x04rule\x12\x18\n" +
-	"\amessage\x18\x06 \x01(\tR\amessage\"6\n" +
+	"\amessage\x18\x06 \x01(\tR\amessage\x12\x1d\n" +
+	"\n" +
+	"start_line\x18\a \x01(\x05R\tstartLine\x12\x1d\n" +
+	"\n" +
+	"hunk_start\x18\b \x01(\x05R\thunkStart\x12\x19\n" +
+	"\bhunk_end\x18\t \x01(\x05R\ahunkEnd\x12#\n" +
+	"\n" +
+	"suggestion\x18\n" +
+	" \x01(\tH\x00R\n" +
+	"suggestion\x88\x01\x01B\r\n" +
+	"\v_suggestion\"6\n" +
 	"\bOmission\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xd7\x01\n" +
@@ -1026,11 +1134,16 @@ const file_fenceline_reviewer_v1_reviewer_proto_rawDesc = "" +
 	"\tpage_size\x18\x03 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\tpageToken\"\xb9\x01\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\tpageToken\"\xea\x01\n" +
 	"\x14ListFindingsResponse\x12:\n" +
 	"\bfindings\x18\x01 \x03(\v2\x1e.fenceline.reviewer.v1.FindingR\bfindings\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12=\n" +
-	"\tomissions\x18\x03 \x03(\v2\x1f.fenceline.reviewer.v1.OmissionR\tomissions*\xeb\x01\n" +
+	"\tomissions\x18\x03 \x03(\v2\x1f.fenceline.reviewer.v1.OmissionR\tomissions\x12/\n" +
+	"\x04seen\x18\x04 \x01(\v2\x1b.fenceline.reviewer.v1.SeenR\x04seen\";\n" +
+	"\x04Seen\x12\x14\n" +
+	"\x05files\x18\x01 \x01(\x05R\x05files\x12\x1d\n" +
+	"\n" +
+	"diff_bytes\x18\x02 \x01(\x03R\tdiffBytes*\xeb\x01\n" +
 	"\fAttemptState\x12\x1d\n" +
 	"\x19ATTEMPT_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ATTEMPT_STATE_CREATED\x10\x01\x12\x19\n" +
@@ -1066,7 +1179,7 @@ func file_fenceline_reviewer_v1_reviewer_proto_rawDescGZIP() []byte {
 }
 
 var file_fenceline_reviewer_v1_reviewer_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_fenceline_reviewer_v1_reviewer_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_fenceline_reviewer_v1_reviewer_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_fenceline_reviewer_v1_reviewer_proto_goTypes = []any{
 	(AttemptState)(0),              // 0: fenceline.reviewer.v1.AttemptState
 	(Severity)(0),                  // 1: fenceline.reviewer.v1.Severity
@@ -1081,35 +1194,37 @@ var file_fenceline_reviewer_v1_reviewer_proto_goTypes = []any{
 	(*GetAttemptResponse)(nil),     // 10: fenceline.reviewer.v1.GetAttemptResponse
 	(*ListFindingsRequest)(nil),    // 11: fenceline.reviewer.v1.ListFindingsRequest
 	(*ListFindingsResponse)(nil),   // 12: fenceline.reviewer.v1.ListFindingsResponse
-	(*v1.Money)(nil),               // 13: fenceline.type.v1.Money
-	(*timestamppb.Timestamp)(nil),  // 14: google.protobuf.Timestamp
+	(*Seen)(nil),                   // 13: fenceline.reviewer.v1.Seen
+	(*v1.Money)(nil),               // 14: fenceline.type.v1.Money
+	(*timestamppb.Timestamp)(nil),  // 15: google.protobuf.Timestamp
 }
 var file_fenceline_reviewer_v1_reviewer_proto_depIdxs = []int32{
 	0,  // 0: fenceline.reviewer.v1.Attempt.state:type_name -> fenceline.reviewer.v1.AttemptState
-	13, // 1: fenceline.reviewer.v1.Attempt.reserved:type_name -> fenceline.type.v1.Money
-	13, // 2: fenceline.reviewer.v1.Attempt.cost:type_name -> fenceline.type.v1.Money
-	14, // 3: fenceline.reviewer.v1.Attempt.created_at:type_name -> google.protobuf.Timestamp
-	14, // 4: fenceline.reviewer.v1.Attempt.started_at:type_name -> google.protobuf.Timestamp
-	14, // 5: fenceline.reviewer.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	14, // 1: fenceline.reviewer.v1.Attempt.reserved:type_name -> fenceline.type.v1.Money
+	14, // 2: fenceline.reviewer.v1.Attempt.cost:type_name -> fenceline.type.v1.Money
+	15, // 3: fenceline.reviewer.v1.Attempt.created_at:type_name -> google.protobuf.Timestamp
+	15, // 4: fenceline.reviewer.v1.Attempt.started_at:type_name -> google.protobuf.Timestamp
+	15, // 5: fenceline.reviewer.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
 	1,  // 6: fenceline.reviewer.v1.Finding.severity:type_name -> fenceline.reviewer.v1.Severity
 	4,  // 7: fenceline.reviewer.v1.ListAttemptsResponse.attempts:type_name -> fenceline.reviewer.v1.Attempt
 	4,  // 8: fenceline.reviewer.v1.GetAttemptResponse.attempt:type_name -> fenceline.reviewer.v1.Attempt
 	6,  // 9: fenceline.reviewer.v1.GetAttemptResponse.omissions:type_name -> fenceline.reviewer.v1.Omission
 	5,  // 10: fenceline.reviewer.v1.ListFindingsResponse.findings:type_name -> fenceline.reviewer.v1.Finding
 	6,  // 11: fenceline.reviewer.v1.ListFindingsResponse.omissions:type_name -> fenceline.reviewer.v1.Omission
-	7,  // 12: fenceline.reviewer.v1.ReviewerService.ListAttempts:input_type -> fenceline.reviewer.v1.ListAttemptsRequest
-	9,  // 13: fenceline.reviewer.v1.ReviewerService.GetAttempt:input_type -> fenceline.reviewer.v1.GetAttemptRequest
-	11, // 14: fenceline.reviewer.v1.ReviewerService.ListFindings:input_type -> fenceline.reviewer.v1.ListFindingsRequest
-	2,  // 15: fenceline.reviewer.v1.ReviewerService.PurgeLifecycle:input_type -> fenceline.reviewer.v1.PurgeLifecycleRequest
-	8,  // 16: fenceline.reviewer.v1.ReviewerService.ListAttempts:output_type -> fenceline.reviewer.v1.ListAttemptsResponse
-	10, // 17: fenceline.reviewer.v1.ReviewerService.GetAttempt:output_type -> fenceline.reviewer.v1.GetAttemptResponse
-	12, // 18: fenceline.reviewer.v1.ReviewerService.ListFindings:output_type -> fenceline.reviewer.v1.ListFindingsResponse
-	3,  // 19: fenceline.reviewer.v1.ReviewerService.PurgeLifecycle:output_type -> fenceline.reviewer.v1.PurgeLifecycleResponse
-	16, // [16:20] is the sub-list for method output_type
-	12, // [12:16] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	13, // 12: fenceline.reviewer.v1.ListFindingsResponse.seen:type_name -> fenceline.reviewer.v1.Seen
+	7,  // 13: fenceline.reviewer.v1.ReviewerService.ListAttempts:input_type -> fenceline.reviewer.v1.ListAttemptsRequest
+	9,  // 14: fenceline.reviewer.v1.ReviewerService.GetAttempt:input_type -> fenceline.reviewer.v1.GetAttemptRequest
+	11, // 15: fenceline.reviewer.v1.ReviewerService.ListFindings:input_type -> fenceline.reviewer.v1.ListFindingsRequest
+	2,  // 16: fenceline.reviewer.v1.ReviewerService.PurgeLifecycle:input_type -> fenceline.reviewer.v1.PurgeLifecycleRequest
+	8,  // 17: fenceline.reviewer.v1.ReviewerService.ListAttempts:output_type -> fenceline.reviewer.v1.ListAttemptsResponse
+	10, // 18: fenceline.reviewer.v1.ReviewerService.GetAttempt:output_type -> fenceline.reviewer.v1.GetAttemptResponse
+	12, // 19: fenceline.reviewer.v1.ReviewerService.ListFindings:output_type -> fenceline.reviewer.v1.ListFindingsResponse
+	3,  // 20: fenceline.reviewer.v1.ReviewerService.PurgeLifecycle:output_type -> fenceline.reviewer.v1.PurgeLifecycleResponse
+	17, // [17:21] is the sub-list for method output_type
+	13, // [13:17] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_fenceline_reviewer_v1_reviewer_proto_init() }
@@ -1117,13 +1232,14 @@ func file_fenceline_reviewer_v1_reviewer_proto_init() {
 	if File_fenceline_reviewer_v1_reviewer_proto != nil {
 		return
 	}
+	file_fenceline_reviewer_v1_reviewer_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fenceline_reviewer_v1_reviewer_proto_rawDesc), len(file_fenceline_reviewer_v1_reviewer_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1671,9 +1671,11 @@ func (x *ResolvedRun) GetLifecycle() int64 {
 }
 
 type RenewLeaseRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Fence         *Fence                 `protobuf:"bytes,2,opt,name=fence,proto3" json:"fence,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Fence  *Fence                 `protobuf:"bytes,2,opt,name=fence,proto3" json:"fence,omitempty"`
+	// The engine is called next: the run's check run may say so.
+	Starting      bool `protobuf:"varint,3,opt,name=starting,proto3" json:"starting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1720,6 +1722,13 @@ func (x *RenewLeaseRequest) GetFence() *Fence {
 		return x.Fence
 	}
 	return nil
+}
+
+func (x *RenewLeaseRequest) GetStarting() bool {
+	if x != nil {
+		return x.Starting
+	}
+	return false
 }
 
 type RenewLeaseResponse struct {
@@ -2393,7 +2402,9 @@ type CheckCurrentRequest struct {
 	Lifecycle int64                  `protobuf:"varint,3,opt,name=lifecycle,proto3" json:"lifecycle,omitempty"`
 	Epoch     int64                  `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// The epoch shows a result, rather than only taking something back.
-	ShowsResult   bool `protobuf:"varint,5,opt,name=shows_result,json=showsResult,proto3" json:"shows_result,omitempty"`
+	ShowsResult bool `protobuf:"varint,5,opt,name=shows_result,json=showsResult,proto3" json:"shows_result,omitempty"`
+	// For progress: the run, which must be the one in work; epoch is then the last one's, and may be 0.
+	ProgressRunId string `protobuf:"bytes,6,opt,name=progress_run_id,json=progressRunId,proto3" json:"progress_run_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2461,6 +2472,13 @@ func (x *CheckCurrentRequest) GetShowsResult() bool {
 		return x.ShowsResult
 	}
 	return false
+}
+
+func (x *CheckCurrentRequest) GetProgressRunId() string {
+	if x != nil {
+		return x.ProgressRunId
+	}
+	return ""
 }
 
 type CheckCurrentResponse struct {
@@ -2794,10 +2812,11 @@ const file_fenceline_scheduler_v1_scheduler_proto_rawDesc = "" +
 	"\x0emerge_base_sha\x18\x04 \x01(\tR\fmergeBaseSha\x12\x19\n" +
 	"\bbase_ref\x18\x05 \x01(\tR\abaseRef\x12\x18\n" +
 	"\aordinal\x18\x06 \x01(\x05R\aordinal\x12\x1c\n" +
-	"\tlifecycle\x18\a \x01(\x03R\tlifecycle\"r\n" +
+	"\tlifecycle\x18\a \x01(\x03R\tlifecycle\"\x8e\x01\n" +
 	"\x11RenewLeaseRequest\x12 \n" +
 	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12;\n" +
-	"\x05fence\x18\x02 \x01(\v2\x1d.fenceline.scheduler.v1.FenceB\x06\xbaH\x03\xc8\x01\x01R\x05fence\"p\n" +
+	"\x05fence\x18\x02 \x01(\v2\x1d.fenceline.scheduler.v1.FenceB\x06\xbaH\x03\xc8\x01\x01R\x05fence\x12\x1a\n" +
+	"\bstarting\x18\x03 \x01(\bR\bstarting\"p\n" +
 	"\x12RenewLeaseResponse\x12/\n" +
 	"\x05lease\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12)\n" +
 	"\x10cancel_requested\x18\x02 \x01(\bR\x0fcancelRequested\"m\n" +
@@ -2848,13 +2867,14 @@ const file_fenceline_scheduler_v1_scheduler_proto_rawDesc = "" +
 	"retryAfter\x123\n" +
 	"\x05pause\x18\x05 \x01(\v2\x1d.fenceline.scheduler.v1.PauseR\x05pause\x12 \n" +
 	"\x06detail\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\x06detail\"\x17\n" +
-	"\x15ReleaseTargetResponse\"\xc7\x01\n" +
+	"\x15ReleaseTargetResponse\"\xfc\x01\n" +
 	"\x13CheckCurrentRequest\x12 \n" +
 	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
 	"\ttarget_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\btargetId\x12%\n" +
 	"\tlifecycle\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x01R\tlifecycle\x12\x1d\n" +
-	"\x05epoch\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x01R\x05epoch\x12!\n" +
-	"\fshows_result\x18\x05 \x01(\bR\vshowsResult\"\xa7\x01\n" +
+	"\x05epoch\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x05epoch\x12!\n" +
+	"\fshows_result\x18\x05 \x01(\bR\vshowsResult\x123\n" +
+	"\x0fprogress_run_id\x18\x06 \x01(\tB\v\xbaH\b\xd8\x01\x01r\x03\xb0\x01\x01R\rprogressRunId\"\xa7\x01\n" +
 	"\x14CheckCurrentResponse\x12<\n" +
 	"\bcurrency\x18\x01 \x01(\x0e2 .fenceline.scheduler.v1.CurrencyR\bcurrency\x129\n" +
 	"\n" +
