@@ -24,7 +24,7 @@ type Inline struct {
 
 // Render writes what the work's epoch says on a surface. A check run is rendered once the comment's
 // intent has ended, and says so where it ended without a comment.
-func (w Work) Render(keys Keyring, ref Ref, rv Review) Output {
+func (w Work) Render(keys Keyring, ref Ref, in Input) Output {
 	if r := w.Epoch.Reply; r != nil && ref.Kind == SurfaceReaction {
 		return Output{Body: string(r.Reaction)}
 	}
@@ -33,8 +33,8 @@ func (w Work) Render(keys Keyring, ref Ref, rv Review) Output {
 		return Output{Body: marker + "\n" + Sentence(r.Sentence) + "\n"}
 	}
 	if ref.Kind == SurfaceCheckRun {
-		check := CheckRun(marker, w.Epoch, rv, w.Summary())
+		check := CheckRun(marker, w.Epoch, in.Review, w.Summary())
 		return Output{Body: check.Summary, Check: &check}
 	}
-	return Output{Body: Summary(marker, w.Epoch, rv)}
+	return Output{Body: Summary(marker, w.Epoch, in.Review)}
 }

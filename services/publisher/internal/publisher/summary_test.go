@@ -34,9 +34,9 @@ func anEpoch(kind Kind) Epoch {
 
 var aReview = Review{
 	Findings: []Finding{
-		{"cmd/main.go", 12, SeverityWarning, "go-syntax", "expected ';', found x"},
-		{"deploy/key.pem", 1, SeverityError, "private-key", "A private key was added."},
-		{".github/workflows/ci.yml", 9, SeverityWarning, "actionlint", "\"actions/checkout@v2\" is too old, ask @octocat (#12)"},
+		{Path: "cmd/main.go", Line: 12, Severity: SeverityWarning, Rule: "go-syntax", Message: "expected ';', found x"},
+		{Path: "deploy/key.pem", Line: 1, Severity: SeverityError, Rule: "private-key", Message: "A private key was added."},
+		{Path: ".github/workflows/ci.yml", Line: 9, Severity: SeverityWarning, Rule: "actionlint", Message: "\"actions/checkout@v2\" is too old, ask @octocat (#12)"},
 	},
 	Omissions: []Omission{{"logo.png", "binary"}, {"vendor/big.js", "too large"}},
 }
@@ -139,7 +139,9 @@ func TestNothingOfAPullRequestActs(t *testing.T) {
 				rv.Omissions = append(rv.Omissions, rv.Omissions[0])
 				continue
 			}
-			rv.Findings = append(rv.Findings, Finding{hostile.Draw(t, "path"), 3, SeverityWarning, hostile.Draw(t, "rule"), hostile.Draw(t, "message")})
+			rv.Findings = append(rv.Findings, Finding{
+				Path: hostile.Draw(t, "path"), Line: 3, Severity: SeverityWarning, Rule: hostile.Draw(t, "rule"), Message: hostile.Draw(t, "message"),
+			})
 			rv.Omissions = append(rv.Omissions, Omission{hostile.Draw(t, "path"), hostile.Draw(t, "reason")})
 		}
 		marker := ring.Marker(here, mark)

@@ -50,7 +50,7 @@ func TestMarkerOnTheThirdPageIsFound(t *testing.T) {
 	}
 	old := e
 	old.At.Epoch = 1 // of a lifecycle whose rows are gone
-	r.gh.place(botID, publisher.Work{Epoch: old}.Render(keys, publisher.Ref{Kind: publisher.SurfaceSummary}, publisher.Review{}).Body)
+	r.gh.place(botID, publisher.Work{Epoch: old}.Render(keys, publisher.Ref{Kind: publisher.SurfaceSummary}, publisher.Input{}).Body)
 	for range 80 {
 		r.gh.place(humanID, "hello")
 	}
@@ -66,7 +66,7 @@ func TestCommentByAHumanWithOurMarkerIsNotAdopted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	e := r.epoch(publisher.TargetID(mint()), 5, 1, "bbbb")
-	body := publisher.Work{Epoch: e}.Render(keys, publisher.Ref{Kind: publisher.SurfaceSummary}, publisher.Review{}).Body
+	body := publisher.Work{Epoch: e}.Render(keys, publisher.Ref{Kind: publisher.SurfaceSummary}, publisher.Input{}).Body
 	id := r.gh.place(humanID, body)
 	r.publish(e)
 	r.settle(r.sender(r.store))

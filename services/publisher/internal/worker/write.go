@@ -45,7 +45,7 @@ func (x *session) send(ctx context.Context, w *publisher.Work, c *publisher.Cell
 	if !x.room() {
 		return // the next claim does it, with a whole lease
 	}
-	out := w.Render(x.Keys, c.Intent.Ref, rv)
+	out := w.Render(x.Keys, c.Intent.Ref, publisher.Input{Review: rv})
 	recorded := time.Now()
 	x.apply(ctx, w, c, publisher.Sent{Op: op, Body: out.Body})
 	x.pending.Wrote = true
