@@ -271,7 +271,9 @@ type Attempt struct {
 	StartedAt *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=started_at,json=startedAt,proto3" json:"started_at,omitempty"`
 	EndedAt   *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
 	// Head repository is a fork.
-	FromFork      bool `protobuf:"varint,21,opt,name=from_fork,json=fromFork,proto3" json:"from_fork,omitempty"`
+	FromFork bool `protobuf:"varint,21,opt,name=from_fork,json=fromFork,proto3" json:"from_fork,omitempty"`
+	// What the engine looked at; absent before there is a result.
+	Seen          *Seen `protobuf:"bytes,22,opt,name=seen,proto3" json:"seen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -453,6 +455,13 @@ func (x *Attempt) GetFromFork() bool {
 	return false
 }
 
+func (x *Attempt) GetSeen() *Seen {
+	if x != nil {
+		return x.Seen
+	}
+	return nil
+}
+
 type Finding struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Sequence int32                  `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
@@ -577,9 +586,13 @@ func (x *Finding) GetSuggestion() string {
 
 // Omission is something of the diff that was not looked at, and why.
 type Omission struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty where it speaks of the comparison as a whole.
+	Path   string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Nothing there was to be reviewed: binary, empty or generated. What is not minor is reviewable, and was
+	// left out, so that a review without findings says nothing of it.
+	Minor         bool `protobuf:"varint,3,opt,name=minor,proto3" json:"minor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -626,6 +639,13 @@ func (x *Omission) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *Omission) GetMinor() bool {
+	if x != nil {
+		return x.Minor
+	}
+	return false
 }
 
 type ListAttemptsRequest struct {
@@ -1061,7 +1081,7 @@ const file_fenceline_reviewer_v1_reviewer_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
 	"\ttarget_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\btargetId\x12%\n" +
 	"\tlifecycle\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x01R\tlifecycle\"\x18\n" +
-	"\x16PurgeLifecycleResponse\"\xf3\x05\n" +
+	"\x16PurgeLifecycleResponse\"\xa4\x06\n" +
 	"\aAttempt\x12\x1d\n" +
 	"\n" +
 	"attempt_id\x18\x01 \x01(\tR\tattemptId\x12\x16\n" +
@@ -1088,7 +1108,8 @@ const file_fenceline_reviewer_v1_reviewer_proto_rawDesc = "" +
 	"\n" +
 	"started_at\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\tstartedAt\x125\n" +
 	"\bended_at\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12\x1b\n" +
-	"\tfrom_fork\x18\x15 \x01(\bR\bfromFork\"\xc5\x02\n" +
+	"\tfrom_fork\x18\x15 \x01(\bR\bfromFork\x12/\n" +
+	"\x04seen\x18\x16 \x01(\v2\x1b.fenceline.reviewer.v1.SeenR\x04seen\"\xc5\x02\n" +
 	"\aFinding\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x05R\bsequence\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
@@ -1105,10 +1126,11 @@ const file_fenceline_reviewer_v1_reviewer_proto_rawDesc = "" +
 	"suggestion\x18\n" +
 	" \x01(\tH\x00R\n" +
 	"suggestion\x88\x01\x01B\r\n" +
-	"\v_suggestion\"6\n" +
+	"\v_suggestion\"L\n" +
 	"\bOmission\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xd7\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05minor\x18\x03 \x01(\bR\x05minor\"\xd7\x01\n" +
 	"\x13ListAttemptsRequest\x12 \n" +
 	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12\"\n" +
 	"\x06run_id\x18\x02 \x01(\tB\v\xbaH\b\xd8\x01\x01r\x03\xb0\x01\x01R\x05runId\x12(\n" +
@@ -1205,26 +1227,27 @@ var file_fenceline_reviewer_v1_reviewer_proto_depIdxs = []int32{
 	15, // 3: fenceline.reviewer.v1.Attempt.created_at:type_name -> google.protobuf.Timestamp
 	15, // 4: fenceline.reviewer.v1.Attempt.started_at:type_name -> google.protobuf.Timestamp
 	15, // 5: fenceline.reviewer.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
-	1,  // 6: fenceline.reviewer.v1.Finding.severity:type_name -> fenceline.reviewer.v1.Severity
-	4,  // 7: fenceline.reviewer.v1.ListAttemptsResponse.attempts:type_name -> fenceline.reviewer.v1.Attempt
-	4,  // 8: fenceline.reviewer.v1.GetAttemptResponse.attempt:type_name -> fenceline.reviewer.v1.Attempt
-	6,  // 9: fenceline.reviewer.v1.GetAttemptResponse.omissions:type_name -> fenceline.reviewer.v1.Omission
-	5,  // 10: fenceline.reviewer.v1.ListFindingsResponse.findings:type_name -> fenceline.reviewer.v1.Finding
-	6,  // 11: fenceline.reviewer.v1.ListFindingsResponse.omissions:type_name -> fenceline.reviewer.v1.Omission
-	13, // 12: fenceline.reviewer.v1.ListFindingsResponse.seen:type_name -> fenceline.reviewer.v1.Seen
-	7,  // 13: fenceline.reviewer.v1.ReviewerService.ListAttempts:input_type -> fenceline.reviewer.v1.ListAttemptsRequest
-	9,  // 14: fenceline.reviewer.v1.ReviewerService.GetAttempt:input_type -> fenceline.reviewer.v1.GetAttemptRequest
-	11, // 15: fenceline.reviewer.v1.ReviewerService.ListFindings:input_type -> fenceline.reviewer.v1.ListFindingsRequest
-	2,  // 16: fenceline.reviewer.v1.ReviewerService.PurgeLifecycle:input_type -> fenceline.reviewer.v1.PurgeLifecycleRequest
-	8,  // 17: fenceline.reviewer.v1.ReviewerService.ListAttempts:output_type -> fenceline.reviewer.v1.ListAttemptsResponse
-	10, // 18: fenceline.reviewer.v1.ReviewerService.GetAttempt:output_type -> fenceline.reviewer.v1.GetAttemptResponse
-	12, // 19: fenceline.reviewer.v1.ReviewerService.ListFindings:output_type -> fenceline.reviewer.v1.ListFindingsResponse
-	3,  // 20: fenceline.reviewer.v1.ReviewerService.PurgeLifecycle:output_type -> fenceline.reviewer.v1.PurgeLifecycleResponse
-	17, // [17:21] is the sub-list for method output_type
-	13, // [13:17] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	13, // 6: fenceline.reviewer.v1.Attempt.seen:type_name -> fenceline.reviewer.v1.Seen
+	1,  // 7: fenceline.reviewer.v1.Finding.severity:type_name -> fenceline.reviewer.v1.Severity
+	4,  // 8: fenceline.reviewer.v1.ListAttemptsResponse.attempts:type_name -> fenceline.reviewer.v1.Attempt
+	4,  // 9: fenceline.reviewer.v1.GetAttemptResponse.attempt:type_name -> fenceline.reviewer.v1.Attempt
+	6,  // 10: fenceline.reviewer.v1.GetAttemptResponse.omissions:type_name -> fenceline.reviewer.v1.Omission
+	5,  // 11: fenceline.reviewer.v1.ListFindingsResponse.findings:type_name -> fenceline.reviewer.v1.Finding
+	6,  // 12: fenceline.reviewer.v1.ListFindingsResponse.omissions:type_name -> fenceline.reviewer.v1.Omission
+	13, // 13: fenceline.reviewer.v1.ListFindingsResponse.seen:type_name -> fenceline.reviewer.v1.Seen
+	7,  // 14: fenceline.reviewer.v1.ReviewerService.ListAttempts:input_type -> fenceline.reviewer.v1.ListAttemptsRequest
+	9,  // 15: fenceline.reviewer.v1.ReviewerService.GetAttempt:input_type -> fenceline.reviewer.v1.GetAttemptRequest
+	11, // 16: fenceline.reviewer.v1.ReviewerService.ListFindings:input_type -> fenceline.reviewer.v1.ListFindingsRequest
+	2,  // 17: fenceline.reviewer.v1.ReviewerService.PurgeLifecycle:input_type -> fenceline.reviewer.v1.PurgeLifecycleRequest
+	8,  // 18: fenceline.reviewer.v1.ReviewerService.ListAttempts:output_type -> fenceline.reviewer.v1.ListAttemptsResponse
+	10, // 19: fenceline.reviewer.v1.ReviewerService.GetAttempt:output_type -> fenceline.reviewer.v1.GetAttemptResponse
+	12, // 20: fenceline.reviewer.v1.ReviewerService.ListFindings:output_type -> fenceline.reviewer.v1.ListFindingsResponse
+	3,  // 21: fenceline.reviewer.v1.ReviewerService.PurgeLifecycle:output_type -> fenceline.reviewer.v1.PurgeLifecycleResponse
+	18, // [18:22] is the sub-list for method output_type
+	14, // [14:18] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_fenceline_reviewer_v1_reviewer_proto_init() }
