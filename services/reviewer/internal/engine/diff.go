@@ -123,15 +123,33 @@ func (d Diff) AddedLines() iter.Seq[Line] {
 
 // Line returns the head-side line of that number, if it lies in the diff.
 func (d Diff) Line(number int) (Line, bool) {
-	i, found := slices.BinarySearchFunc(d.Hunks, number, func(h Hunk, n int) int { return cmp.Compare(h.Lines[0].Number, n) })
+	h, ok := d.Hunk(number, number)
+	if !ok {
+		return Line{}, false
+	}
+	return h.Lines[number-h.First()], true
+}
+
+// Hunk returns the hunk that holds the lines from first to last, if one holds them all.
+func (d Diff) Hunk(first, last int) (Hunk, bool) {
+	i, found := slices.BinarySearchFunc(d.Hunks, first, func(h Hunk, n int) int { return cmp.Compare(h.First(), n) })
 	if !found {
 		i-- // the last hunk that begins before it
 	}
-	if i < 0 || number-d.Hunks[i].Lines[0].Number >= len(d.Hunks[i].Lines) {
-		return Line{}, false
+	if i < 0 || last < first || last > d.Hunks[i].Last() {
+		return Hunk{}, false
 	}
-	return d.Hunks[i].Lines[number-d.Hunks[i].Lines[0].Number], true
+	return d.Hunks[i], true
 }
+
+// First is the number of the hunk's first line.
+func (h Hunk) First() int { return h.Lines[0].Number }
+
+// Last is the number of the hunk's last line.
+func (h Hunk) Last() int { return h.Lines[len(h.Lines)-1].Number }
+
+// Between returns the hunk's lines from first to last, which it holds.
+func (h Hunk) Between(first, last int) []Line { return h.Lines[first-h.First() : last-h.First()+1] }
 
 // Text returns the whole file, for a diff that is Whole.
 func (d Diff) Text() string {

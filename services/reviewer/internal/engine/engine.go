@@ -52,7 +52,9 @@ type File struct {
 	PreviousPath string // set when renamed or copied
 	Status       Status
 	Patch        string // hunks only, without a file header; "" when there is no text diff
-	Changes      int    // lines added and removed; 0 beside an empty patch may be a pure rename or a binary
+	NoPatch      string // why Patch is empty although there is a text diff
+	Changes      int    // lines added and removed; 0 beside an empty patch is a pure rename, a mode or a binary
+	Empty        bool   // at the head, as far as known
 	Content      []byte // the whole file at the head, nil when not known
 	NoContent    string // why Content is nil although it was asked for
 }
@@ -75,13 +77,23 @@ const (
 	Findings Verdict = "findings"
 )
 
-// Finding is one remark. Its line lies in the file's diff, on the head side, counted from 1.
+// Finding is one remark. Its lines lie in one hunk of the file's diff, on the head side, counted from 1.
 type Finding struct {
-	Path     string
-	Line     int
-	Severity Severity
-	Rule     string // stable: "secret/github-token"
-	Sentence string // one sentence, at most 300 bytes of plain text, never with a secret in it
+	Path       string
+	StartLine  int // first line, where the remark is of several; 0 where it is of Line alone
+	Line       int
+	Severity   Severity
+	Rule       string  // stable: "secret/github-token"
+	Sentence   string  // one sentence, at most 300 bytes of plain text, never with a secret in it
+	Suggestion *string // what the lines should be instead, without a final newline; "" deletes them, nil is none
+}
+
+// First is the first line of the remark.
+func (f Finding) First() int {
+	if f.StartLine > 0 {
+		return f.StartLine
+	}
+	return f.Line
 }
 
 // Severity ranks findings.
@@ -111,4 +123,5 @@ func (s Severity) String() string {
 type Skip struct {
 	Path   string
 	Reason string
+	Minor  bool // there was nothing to review: binary, empty or generated
 }

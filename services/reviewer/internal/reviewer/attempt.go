@@ -40,6 +40,7 @@ type Attempt struct {
 	Cost     Micros
 	Estimate bool // nobody measured Cost
 	Result   Result
+	Seen     Seen   // of a result
 	Reason   string // a stable word: why it failed, was cancelled, voided or expired
 	Trace    string // W3C traceparent
 

@@ -2,6 +2,7 @@ package reviewer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -16,14 +17,18 @@ const (
 	SeverityError   Severity = "error"
 )
 
-// Finding is one remark on a line of the head side.
+// Finding is one remark on a line of the head side, or on the lines that end with it.
 type Finding struct {
-	Sequence int // from 1, in the order of the report
-	Path     string
-	Line     int
-	Severity Severity
-	Rule     string
-	Message  string // one sentence
+	Sequence   int // from 1, in the order of the report
+	Path       string
+	Line       int
+	Severity   Severity
+	Rule       string
+	Message    string  // one sentence
+	StartLine  int     // first of several lines; 0 where it is Line alone
+	HunkStart  int     // head-side lines of the hunk that holds them all;
+	HunkEnd    int     // 0 and 0 where there is none, so that no comment can be placed
+	Suggestion *string // what the lines should be instead, without a final newline; nil for none
 }
 
 // Omission is something of the diff that was not looked at, and why. An empty path means the
@@ -31,6 +36,20 @@ type Finding struct {
 type Omission struct {
 	Path   string
 	Reason string
+	Minor  bool // nothing there was to be reviewed: binary, empty or generated
+}
+
+// Seen is what the engine looked at.
+type Seen struct {
+	Files     int
+	DiffBytes int64 // of them
+}
+
+// Listing is a page of what an attempt found; omissions and what was seen come with the first.
+type Listing struct {
+	Findings  []Finding
+	Omissions []Omission
+	Seen      Seen
 }
 
 // Verdict sums a review up.
@@ -54,6 +73,7 @@ type Result struct {
 // Report is what an engine's call brought.
 type Report struct {
 	Cost      Micros
+	Seen      Seen
 	Findings  []Finding
 	Omissions []Omission
 }
@@ -82,6 +102,8 @@ const (
 	maxPath    = 4096
 	maxRule    = 200
 	maxMessage = 1000
+	// maxSuggestion is of a suggestion, which is dropped where it is longer: half of one does not apply.
+	maxSuggestion = 10_000
 	// maxOmissions keeps the list of what was left out readable.
 	maxOmissions = 200
 )
@@ -91,26 +113,62 @@ const (
 func (r Report) Bounded(limit int) Report {
 	if left := len(r.Findings) - limit; left > 0 {
 		r.Findings = r.Findings[:limit]
-		r.Omissions = append(r.Omissions[:len(r.Omissions):len(r.Omissions)],
-			Omission{Reason: fmt.Sprintf("%d more findings, over the limit of %d", left, limit)})
+		// The first, so that no bound of the list takes it.
+		r.Omissions = append([]Omission{{Reason: fmt.Sprintf("%d more findings, over the limit of %d", left, limit)}}, r.Omissions...)
 	}
 	findings := make([]Finding, len(r.Findings))
 	for i, f := range r.Findings {
 		f.Sequence = i + 1
 		f.Line = max(f.Line, 1)
 		f.Path, f.Rule, f.Message = clean(f.Path, maxPath), clean(f.Rule, maxRule), clean(f.Message, maxMessage)
-		findings[i] = f
+		findings[i] = f.anchored()
 	}
-	omissions := make([]Omission, 0, min(len(r.Omissions), maxOmissions))
-	for _, o := range r.Omissions {
-		if len(omissions) == maxOmissions {
-			omissions[maxOmissions-1] = Omission{Reason: fmt.Sprintf("%d more notes of this kind", len(r.Omissions)-maxOmissions+1)}
-			break
-		}
-		omissions = append(omissions, Omission{Path: clean(o.Path, maxPath), Reason: clean(o.Reason, maxMessage)})
-	}
-	r.Findings, r.Omissions = findings, omissions
+	r.Findings, r.Omissions = findings, bounded(r.Omissions)
+	r.Seen = Seen{Files: max(r.Seen.Files, 0), DiffBytes: max(r.Seen.DiffBytes, 0)}
 	return r
+}
+
+// anchored drops an anchor that does not hold together, and a suggestion that can't be applied whole.
+func (f Finding) anchored() Finding {
+	first := f.Line
+	if f.StartLine > 0 {
+		first = f.StartLine
+	}
+	if f.HunkStart < 1 || first < f.HunkStart || f.Line < first || f.HunkEnd < f.Line {
+		f.StartLine, f.HunkStart, f.HunkEnd, f.Suggestion = 0, 0, 0, nil
+	}
+	if f.StartLine < 0 || f.StartLine == f.Line {
+		f.StartLine = 0
+	}
+	if s := f.Suggestion; s != nil && (len(*s) > maxSuggestion || !utf8.ValidString(*s) || strings.ContainsAny(*s, "\r\x00")) {
+		f.Suggestion = nil
+	}
+	return f
+}
+
+// bounded keeps the list of what was left out readable. What was reviewable is kept first: it is what a
+// verdict does not cover.
+func bounded(all []Omission) []Omission {
+	out := make([]Omission, len(all))
+	for i, o := range all {
+		out[i] = Omission{Path: clean(o.Path, maxPath), Reason: clean(o.Reason, maxMessage), Minor: o.Minor}
+	}
+	if len(out) <= maxOmissions {
+		return out
+	}
+	slices.SortStableFunc(out, func(a, b Omission) int {
+		switch {
+		case a.Minor == b.Minor:
+			return 0
+		case b.Minor:
+			return -1
+		}
+		return 1
+	})
+	rest := out[maxOmissions-1:]
+	return append(out[:maxOmissions-1:maxOmissions-1], Omission{
+		Reason: fmt.Sprintf("%d more notes of this kind", len(rest)), Minor: rest[0].Minor,
+	})
 }
 
 // clean makes valid UTF-8 without NUL, of at most limit bytes.

@@ -65,14 +65,14 @@ func (a Attempt) Finish(claim ClaimID, r Report, now time.Time) (Attempt, Effect
 	spent := Spent{Cost: r.Cost, Known: true}
 	switch a.State {
 	case StateStarted:
-		a.Result = r.Result()
+		a.Result, a.Seen = r.Result(), r.Seen
 		a, e := a.ended(StateFinished, "", spent, now)
 		return a, e, nil
 	case StateFinished:
 		return a, Effects{}, nil
 	case StateExpired:
 		if a.Estimate {
-			a.Result = r.Result()
+			a.Result, a.Seen = r.Result(), r.Seen
 		}
 		a, e := a.corrected(spent)
 		return a, e, nil

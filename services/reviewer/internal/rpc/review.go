@@ -25,7 +25,7 @@ var Errors = []rpc.Map{
 type reader interface {
 	Attempt(ctx context.Context, tenant reviewer.TenantID, id reviewer.AttemptID) (reviewer.Attempt, []reviewer.Omission, error)
 	Attempts(ctx context.Context, tenant reviewer.TenantID, of reviewer.AttemptFilter, before reviewer.AttemptCursor, limit int) ([]reviewer.Attempt, error)
-	Findings(ctx context.Context, tenant reviewer.TenantID, id reviewer.AttemptID, after, limit int) ([]reviewer.Finding, []reviewer.Omission, error)
+	Findings(ctx context.Context, tenant reviewer.TenantID, id reviewer.AttemptID, after, limit int) (reviewer.Listing, error)
 }
 
 // Reviewer serves ReviewerService.
@@ -88,7 +88,7 @@ func (s *Reviewer) GetAttempt(ctx context.Context, req *reviewerv1.GetAttemptReq
 	return &reviewerv1.GetAttemptResponse{Attempt: attempt(a), Omissions: omissions(left)}, nil
 }
 
-// ListFindings reads an attempt's findings in order, and with the first page what was left out.
+// ListFindings reads an attempt's findings in order, and with the first page what was seen and what was left out.
 func (s *Reviewer) ListFindings(ctx context.Context, req *reviewerv1.ListFindingsRequest) (*reviewerv1.ListFindingsResponse, error) {
 	note(ctx, req.GetTenant(), req.GetAttemptId())
 	after, _, err := rpc.PageCursor[int](req, req.GetPageToken())
@@ -96,20 +96,32 @@ func (s *Reviewer) ListFindings(ctx context.Context, req *reviewerv1.ListFinding
 		return nil, err
 	}
 	size := rpc.PageSize(req.GetPageSize())
-	found, left, err := s.store.Findings(ctx, reviewer.TenantID(id(req.GetTenant())), reviewer.AttemptID(id(req.GetAttemptId())), after, size)
+	page, err := s.store.Findings(ctx, reviewer.TenantID(id(req.GetTenant())), reviewer.AttemptID(id(req.GetAttemptId())), after, size)
 	if err != nil {
 		return nil, err
 	}
-	resp := &reviewerv1.ListFindingsResponse{Omissions: omissions(left)}
-	for _, f := range found {
-		resp.Findings = append(resp.Findings, &reviewerv1.Finding{
-			Sequence: count(f.Sequence), Path: f.Path, Line: count(f.Line), Severity: severities[f.Severity], Rule: f.Rule, Message: f.Message,
-		})
+	resp := &reviewerv1.ListFindingsResponse{Omissions: omissions(page.Omissions)}
+	if after == 0 {
+		resp.Seen = seen(page.Seen)
 	}
-	if len(found) == size {
-		resp.NextPageToken, err = rpc.PageToken(req, found[size-1].Sequence)
+	for _, f := range page.Findings {
+		resp.Findings = append(resp.Findings, finding(f))
+	}
+	if len(page.Findings) == size {
+		resp.NextPageToken, err = rpc.PageToken(req, page.Findings[size-1].Sequence)
 	}
 	return resp, err
+}
+
+func finding(f reviewer.Finding) *reviewerv1.Finding {
+	return &reviewerv1.Finding{
+		Sequence: count(f.Sequence), Path: f.Path, Line: count(f.Line), Severity: severities[f.Severity], Rule: f.Rule, Message: f.Message,
+		StartLine: count(f.StartLine), HunkStart: count(f.HunkStart), HunkEnd: count(f.HunkEnd), Suggestion: f.Suggestion,
+	}
+}
+
+func seen(s reviewer.Seen) *reviewerv1.Seen {
+	return &reviewerv1.Seen{Files: count(s.Files), DiffBytes: s.DiffBytes}
 }
 
 var severities = map[reviewer.Severity]reviewerv1.Severity{
@@ -130,7 +142,7 @@ var states = map[reviewer.State]reviewerv1.AttemptState{
 
 func attempt(a reviewer.Attempt) *reviewerv1.Attempt {
 	c := a.Result.Counts
-	return &reviewerv1.Attempt{
+	out := &reviewerv1.Attempt{
 		AttemptId: a.ID.String(), Tenant: a.Tenant.String(), TargetId: a.Target.String(), RunId: a.Run.String(),
 		ClaimId: a.Claim.String(), Number: count(a.Number), State: states[a.State], Engine: a.Engine,
 		HeadSha: a.HeadSHA, BaseSha: a.BaseSHA, MergeBaseSha: a.MergeBase, FromFork: a.Fork,
@@ -138,12 +150,16 @@ func attempt(a reviewer.Attempt) *reviewerv1.Attempt {
 		Findings: count(c.Errors + c.Warnings + c.Infos), Reason: a.Reason,
 		CreatedAt: timestamppb.New(a.CreatedAt), StartedAt: at(a.StartedAt), EndedAt: at(a.EndedAt),
 	}
+	if a.Result.Verdict != "" {
+		out.Seen = seen(a.Seen)
+	}
+	return out
 }
 
 func omissions(left []reviewer.Omission) []*reviewerv1.Omission {
 	var out []*reviewerv1.Omission
 	for _, o := range left {
-		out = append(out, &reviewerv1.Omission{Path: o.Path, Reason: o.Reason})
+		out = append(out, &reviewerv1.Omission{Path: o.Path, Reason: o.Reason, Minor: o.Minor})
 	}
 	return out
 }

@@ -27,24 +27,35 @@ func (s *Store) Finish(ctx context.Context, a reviewer.Attempt, r reviewer.Repor
 }
 
 func queueReport(b *pgx.Batch, a reviewer.Attempt, r reviewer.Report) {
-	if n := len(r.Findings); n > 0 {
-		sequences, lines := make([]int, n), make([]int, n)
-		paths, severities, rules, texts := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-		for i, f := range r.Findings {
-			sequences[i], lines[i] = f.Sequence, f.Line
-			paths[i], severities[i], rules[i], texts[i] = f.Path, string(f.Severity), f.Rule, f.Message
-		}
-		b.Queue(insertFindings, pgx.NamedArgs{
-			"tenant": a.Tenant, "attempt": a.ID, "sequences": sequences, "paths": paths, "lines": lines,
-			"severities": severities, "rules": rules, "messages": texts,
-		})
+	if len(r.Findings) > 0 {
+		b.Queue(insertFindings, findingArgs(a, r.Findings))
 	}
 	if n := len(r.Omissions); n > 0 {
-		paths, reasons := make([]string, n), make([]string, n)
+		paths, reasons, minors := make([]string, n), make([]string, n), make([]bool, n)
 		for i, o := range r.Omissions {
-			paths[i], reasons[i] = o.Path, o.Reason
+			paths[i], reasons[i], minors[i] = o.Path, o.Reason, o.Minor
 		}
-		b.Queue(insertOmissions, pgx.NamedArgs{"tenant": a.Tenant, "attempt": a.ID, "paths": paths, "reasons": reasons})
+		b.Queue(insertOmissions, pgx.NamedArgs{
+			"tenant": a.Tenant, "attempt": a.ID, "paths": paths, "reasons": reasons, "minors": minors,
+		})
+	}
+}
+
+// findingArgs turns rows into columns: one statement, however many there are.
+func findingArgs(a reviewer.Attempt, found []reviewer.Finding) pgx.NamedArgs {
+	n := len(found)
+	sequences, lines, starts, froms, tos := make([]int, n), make([]int, n), make([]int, n), make([]int, n), make([]int, n)
+	paths, severities, rules, texts := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	suggestions := make([]*string, n)
+	for i, f := range found {
+		sequences[i], lines[i], starts[i], froms[i], tos[i] = f.Sequence, f.Line, f.StartLine, f.HunkStart, f.HunkEnd
+		paths[i], severities[i], rules[i], texts[i] = f.Path, string(f.Severity), f.Rule, f.Message
+		suggestions[i] = f.Suggestion
+	}
+	return pgx.NamedArgs{
+		"tenant": a.Tenant, "attempt": a.ID, "sequences": sequences, "paths": paths, "lines": lines,
+		"severities": severities, "rules": rules, "messages": texts,
+		"start_lines": starts, "hunk_starts": froms, "hunk_ends": tos, "suggestions": suggestions,
 	}
 }
 

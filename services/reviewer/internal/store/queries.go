@@ -5,7 +5,7 @@ const columns = `
        a.id, a.tenant, a.target_id, a.lifecycle, a.run_id, a.ordinal, a.claim_id, a.generation,
        a.base_sha, a.head_sha, a.merge_base_sha, a.from_fork, a.diff_bytes, a.engine,
        a.number, a.state, a.reserved, a.cost, a.estimate, a.verdict, a.errors, a.warnings, a.infos,
-       a.reason, a.traceparent, a.lease_until, a.created_at, a.started_at, a.ended_at`
+       a.seen_files, a.seen_bytes, a.reason, a.traceparent, a.lease_until, a.created_at, a.started_at, a.ended_at`
 
 const (
 	// What a claim has to know before it makes an attempt: its run's numbers, the finished attempts of
@@ -53,20 +53,22 @@ SELECT` + columns + `, clock_timestamp()
 	saveAttempt = `
 UPDATE reviewer.attempts AS a
    SET number = @number, state = @state, cost = @cost, estimate = @estimate, verdict = @verdict,
-       errors = @errors, warnings = @warnings, infos = @infos, reason = @reason, lease_until = @lease_until,
-       started_at = @started_at, ended_at = @ended_at
+       errors = @errors, warnings = @warnings, infos = @infos, seen_files = @seen_files, seen_bytes = @seen_bytes,
+       reason = @reason, lease_until = @lease_until, started_at = @started_at, ended_at = @ended_at
  WHERE a.tenant = @tenant AND a.id = @id AND a.claim_id = @claim AND a.state = @was`
 
 	insertFindings = `
-INSERT INTO reviewer.findings (tenant, attempt_id, sequence, path, line, severity, rule, message)
-SELECT @tenant, @attempt, f.sequence, f.path, f.line, f.severity, f.rule, f.message
-  FROM unnest(@sequences::integer[], @paths::text[], @lines::integer[], @severities::text[], @rules::text[], @messages::text[])
-    AS f (sequence, path, line, severity, rule, message)`
+INSERT INTO reviewer.findings
+       (tenant, attempt_id, sequence, path, line, severity, rule, message, start_line, hunk_start, hunk_end, suggestion)
+SELECT @tenant, @attempt, f.sequence, f.path, f.line, f.severity, f.rule, f.message, f.start_line, f.hunk_start, f.hunk_end, f.suggestion
+  FROM unnest(@sequences::integer[], @paths::text[], @lines::integer[], @severities::text[], @rules::text[], @messages::text[],
+              @start_lines::integer[], @hunk_starts::integer[], @hunk_ends::integer[], @suggestions::text[])
+    AS f (sequence, path, line, severity, rule, message, start_line, hunk_start, hunk_end, suggestion)`
 
 	insertOmissions = `
-INSERT INTO reviewer.omissions (tenant, attempt_id, sequence, path, reason)
-SELECT @tenant, @attempt, o.sequence, o.path, o.reason
-  FROM unnest(@paths::text[], @reasons::text[]) WITH ORDINALITY AS o (path, reason, sequence)`
+INSERT INTO reviewer.omissions (tenant, attempt_id, sequence, path, reason, minor)
+SELECT @tenant, @attempt, o.sequence, o.path, o.reason, o.minor
+  FROM unnest(@paths::text[], @reasons::text[], @minors::boolean[]) WITH ORDINALITY AS o (path, reason, minor, sequence)`
 
 	keepAttempt = `
 UPDATE reviewer.attempts AS a
@@ -89,17 +91,22 @@ SELECT` + columns + `
  LIMIT @limit`
 
 	listFindings = `
-SELECT f.sequence, f.path, f.line, f.severity, f.rule, f.message
+SELECT f.sequence, f.path, f.line, f.severity, f.rule, f.message, f.start_line, f.hunk_start, f.hunk_end, f.suggestion
   FROM reviewer.findings AS f
  WHERE f.tenant = @tenant AND f.attempt_id = @attempt AND f.sequence > @after
  ORDER BY f.sequence
  LIMIT @limit`
 
 	listOmissions = `
-SELECT o.path, o.reason
+SELECT o.path, o.reason, o.minor
   FROM reviewer.omissions AS o
  WHERE o.tenant = @tenant AND o.attempt_id = @attempt
  ORDER BY o.sequence`
+
+	getSeen = `
+SELECT a.seen_files, a.seen_bytes
+  FROM reviewer.attempts AS a
+ WHERE a.tenant = @tenant AND a.id = @attempt`
 
 	// System: the reaper looks across tenants.
 	orphans = `
@@ -121,6 +128,6 @@ var queries = map[string]string{
 	"known": known, "insertAttempt": insertAttempt, "lockAttempt": lockAttempt,
 	"lockForStart": lockForStart, "saveAttempt": saveAttempt, "insertFindings": insertFindings,
 	"insertOmissions": insertOmissions, "keepAttempt": keepAttempt, "getAttempt": getAttempt,
-	"listAttempts": listAttempts, "listFindings": listFindings, "listOmissions": listOmissions, "orphans": orphans,
-	"depth": depth,
+	"listAttempts": listAttempts, "listFindings": listFindings, "listOmissions": listOmissions, "getSeen": getSeen,
+	"orphans": orphans, "depth": depth,
 }

@@ -54,26 +54,29 @@ func (s *Store) Attempts(ctx context.Context, tenant reviewer.TenantID, of revie
 }
 
 // Findings reads up to limit findings of an attempt above a sequence, in order; and, with the first
-// page, what the attempt left out. ErrNotFound where the tenant has no such attempt.
-func (s *Store) Findings(ctx context.Context, tenant reviewer.TenantID, id reviewer.AttemptID, after, limit int) ([]reviewer.Finding, []reviewer.Omission, error) {
-	var found []reviewer.Finding
-	var left []reviewer.Omission
+// page, what the attempt saw and what it left out. ErrNotFound where the tenant has no such attempt.
+func (s *Store) Findings(ctx context.Context, tenant reviewer.TenantID, id reviewer.AttemptID, after, limit int) (reviewer.Listing, error) {
+	var out reviewer.Listing
 	b := &pg.Batch{}
+	if after == 0 {
+		b.Queue(getSeen, pgx.NamedArgs{"tenant": tenant, "attempt": id}).Query(func(rows pgx.Rows) (err error) {
+			out.Seen, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[reviewer.Seen])
+			return err
+		})
+		queueOmissions(b, tenant, id, &out.Omissions)
+	}
 	b.Queue(listFindings, pgx.NamedArgs{"tenant": tenant, "attempt": id, "after": after, "limit": limit}).Query(func(rows pgx.Rows) (err error) {
-		found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[reviewer.Finding])
+		out.Findings, err = pgx.CollectRows(rows, pgx.RowToStructByPos[reviewer.Finding])
 		return err
 	})
-	if after == 0 {
-		queueOmissions(b, tenant, id, &left)
-	}
 	err := s.db.TenantBatch(ctx, uuid.UUID(tenant), b)
-	if err == nil && after == 0 && len(found)+len(left) == 0 {
-		_, _, err = s.Attempt(ctx, tenant, id) // nothing found is an answer, no attempt is none
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = reviewer.ErrNotFound
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("list findings: %w", err)
+		return reviewer.Listing{}, fmt.Errorf("list findings: %w", err)
 	}
-	return found, left, nil
+	return out, nil
 }
 
 func queueOmissions(b *pg.Batch, tenant reviewer.TenantID, id reviewer.AttemptID, into *[]reviewer.Omission) {

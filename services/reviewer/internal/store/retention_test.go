@@ -70,7 +70,7 @@ func TestPurgeLifecycleWaitsForOpenAttempts(t *testing.T) {
 		}
 	}
 	left := pgtest.Query[string](t, f.db, `SELECT format('%s attempts, %s findings, lifecycle %s', count(*), (SELECT count(*) FROM reviewer.findings), max(lifecycle)) FROM reviewer.attempts`)
-	if want := "1 attempts, 2 findings, lifecycle 2"; left != want {
+	if want := "1 attempts, 3 findings, lifecycle 2"; left != want {
 		t.Errorf("%s are left, want %s", left, want)
 	}
 }

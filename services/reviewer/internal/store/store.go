@@ -74,7 +74,8 @@ func queueSave(b *pgx.Batch, was reviewer.State, a reviewer.Attempt) {
 	b.Queue(saveAttempt, pgx.NamedArgs{
 		"tenant": a.Tenant, "id": a.ID, "claim": a.Claim, "was": was, "number": a.Number, "state": a.State,
 		"cost": a.Cost, "estimate": a.Estimate, "verdict": a.Result.Verdict, "errors": a.Result.Counts.Errors,
-		"warnings": a.Result.Counts.Warnings, "infos": a.Result.Counts.Infos, "reason": a.Reason,
+		"warnings": a.Result.Counts.Warnings, "infos": a.Result.Counts.Infos,
+		"seen_files": a.Seen.Files, "seen_bytes": a.Seen.DiffBytes, "reason": a.Reason,
 		"lease_until": a.LeaseUntil, "started_at": timeOrNull(a.StartedAt), "ended_at": timeOrNull(a.EndedAt),
 	}).Exec(func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() != 1 {
@@ -94,7 +95,7 @@ func scanAttempt(now *time.Time) pgx.RowToFunc[reviewer.Attempt] {
 			&a.BaseSHA, &a.HeadSHA, &a.MergeBase, &a.Fork, &a.DiffBytes, &a.Engine,
 			&a.Number, &a.State, &a.Reserved, &a.Cost, &a.Estimate, &a.Result.Verdict,
 			&a.Result.Counts.Errors, &a.Result.Counts.Warnings, &a.Result.Counts.Infos,
-			&a.Reason, &a.Trace, &a.LeaseUntil, &a.CreatedAt, &started, &ended,
+			&a.Seen.Files, &a.Seen.DiffBytes, &a.Reason, &a.Trace, &a.LeaseUntil, &a.CreatedAt, &started, &ended,
 		}
 		if now != nil {
 			into = append(into, now)

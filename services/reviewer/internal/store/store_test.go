@@ -31,13 +31,22 @@ func TestCatalog(t *testing.T) {
 }
 
 var report = reviewer.Report{
-	Cost: 700,
+	Cost: 700, Seen: reviewer.Seen{Files: 2, DiffBytes: 512},
 	Findings: []reviewer.Finding{
-		{Sequence: 1, Path: "a.go", Line: 3, Severity: reviewer.SeverityError, Rule: "conflict", Message: "A conflict marker."},
-		{Sequence: 2, Path: "b.go", Line: 9, Severity: reviewer.SeverityInfo, Rule: "note", Message: "A note."},
+		{
+			Sequence: 1, Path: "a.go", StartLine: 3, Line: 5, HunkStart: 1, HunkEnd: 9, Severity: reviewer.SeverityError,
+			Rule: "conflict", Message: "A conflict marker.", Suggestion: text("one\n\ttwo"),
+		},
+		{
+			Sequence: 2, Path: "b.go", Line: 9, HunkStart: 9, HunkEnd: 9, Severity: reviewer.SeverityWarning,
+			Rule: "left", Message: "A line to delete.", Suggestion: text(""),
+		},
+		{Sequence: 3, Path: "c.go", Line: 9, Severity: reviewer.SeverityInfo, Rule: "note", Message: "A note."},
 	},
-	Omissions: []reviewer.Omission{{Path: "c.png", Reason: "binary"}, {Reason: "1 file over the limit"}},
+	Omissions: []reviewer.Omission{{Path: "c.png", Reason: "binary", Minor: true}, {Reason: "1 file over the limit"}},
 }
+
+func text(s string) *string { return &s }
 
 func TestTheGoldenPathTakesThreeCommits(t *testing.T) {
 	t.Parallel()
@@ -78,15 +87,22 @@ func (f *fixture) wantStored(t *testing.T, a reviewer.Attempt, want reviewer.Rep
 	if diff := cmp.Diff(want.Omissions, left); diff != "" {
 		t.Errorf("omissions (-want +got)\n%s", diff)
 	}
-	found, left, err := f.Findings(t.Context(), a.Tenant, a.ID, 0, 10)
+	if got.Seen != want.Seen {
+		t.Errorf("seen %+v, want %+v", got.Seen, want.Seen)
+	}
+	first, err := f.Findings(t.Context(), a.Tenant, a.ID, 0, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want.Findings, found); diff != "" {
-		t.Errorf("findings (-want +got)\n%s", diff)
+	if diff := cmp.Diff(reviewer.Listing{Findings: want.Findings[:2], Omissions: want.Omissions, Seen: want.Seen}, first); diff != "" {
+		t.Errorf("the first page (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff(want.Omissions, left); diff != "" {
-		t.Errorf("omissions of the first page (-want +got)\n%s", diff)
+	second, err := f.Findings(t.Context(), a.Tenant, a.ID, 2, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(reviewer.Listing{Findings: want.Findings[2:]}, second); diff != "" {
+		t.Errorf("the second page (-want +got)\n%s", diff)
 	}
 }
 
@@ -403,7 +419,7 @@ func TestTenantsAreWalledOff(t *testing.T) {
 	if _, _, err := f.Attempt(t.Context(), stranger, a.ID); !errors.Is(err, reviewer.ErrNotFound) {
 		t.Errorf("Attempt: %v", err)
 	}
-	if _, _, err := f.Findings(t.Context(), stranger, a.ID, 0, 10); !errors.Is(err, reviewer.ErrNotFound) {
+	if _, err := f.Findings(t.Context(), stranger, a.ID, 0, 10); !errors.Is(err, reviewer.ErrNotFound) {
 		t.Errorf("Findings: %v", err)
 	}
 	for _, table := range []string{"attempts", "findings", "omissions", "outbox"} {
@@ -482,6 +498,7 @@ func TestConstraintsHoldTheInvariants(t *testing.T) {
 		"findings that count none":   `state = 'finished', ended_at = clock_timestamp(), verdict = 'findings'`,
 		"an estimate of its own":     `state = 'failed', ended_at = clock_timestamp(), estimate = true, cost = 1`,
 		"an unknown state":           `state = 'lost'`,
+		"seen without a verdict":     `seen_files = 1`,
 	} {
 		err := f.pool.Tenant(t.Context(), uuid.UUID(f.tenant), func(tx *pg.Tx) error {
 			_, err := tx.Exec(t.Context(), `UPDATE reviewer.attempts SET `+set+` WHERE id = @id`, pgx.NamedArgs{"id": a.ID})
@@ -503,5 +520,38 @@ func TestConstraintsHoldTheInvariants(t *testing.T) {
 	})
 	if !pg.IsUnique(err, "attempts_one_engine") {
 		t.Errorf("a second engine: %v", err)
+	}
+}
+
+// TestAnAnchorLiesInItsHunk writes past the rules.
+func TestAnAnchorLiesInItsHunk(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	a := f.start(t)
+	for name, c := range map[string]struct {
+		finding reviewer.Finding
+		taken   bool
+	}{
+		"none":                        {reviewer.Finding{Line: 5}, true},
+		"a line":                      {reviewer.Finding{Line: 5, HunkStart: 5, HunkEnd: 5, Suggestion: text("")}, true},
+		"a range":                     {reviewer.Finding{Line: 5, StartLine: 4, HunkStart: 4, HunkEnd: 5}, true},
+		"half a hunk":                 {reviewer.Finding{Line: 5, HunkStart: 5}, false},
+		"starts before it":            {reviewer.Finding{Line: 5, StartLine: 3, HunkStart: 4, HunkEnd: 5}, false},
+		"ends after it":               {reviewer.Finding{Line: 6, HunkStart: 4, HunkEnd: 5}, false},
+		"a range of one":              {reviewer.Finding{Line: 5, StartLine: 5, HunkStart: 4, HunkEnd: 5}, false},
+		"a range without a hunk":      {reviewer.Finding{Line: 5, StartLine: 4}, false},
+		"a suggestion without a hunk": {reviewer.Finding{Line: 5, Suggestion: text("x")}, false},
+	} {
+		c.finding.Sequence, c.finding.Path, c.finding.Severity, c.finding.Rule, c.finding.Message = 1, "a", reviewer.SeverityInfo, "r", "m"
+		undo := errors.New("undo")
+		err := f.pool.Tenant(t.Context(), uuid.UUID(f.tenant), func(tx *pg.Tx) error {
+			if _, err := tx.Exec(t.Context(), insertFindings, findingArgs(a, []reviewer.Finding{c.finding})); err != nil {
+				return err
+			}
+			return undo
+		})
+		if errors.Is(err, undo) != c.taken || !c.taken && !pg.IsCheck(err, "findings_anchor") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

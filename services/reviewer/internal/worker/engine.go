@@ -35,7 +35,7 @@ func (j *job) run(ctx context.Context, a reviewer.Attempt, in engine.Input) erro
 		return j.fail(ctx, a, out, err)
 	}
 	// What was paid for is kept, even when nobody waits for it any more: it may be taken over.
-	done, err := j.finish(ctx, a, report(out, j.Engine.Price()).Bounded(j.Settings.MaxFindings))
+	done, err := j.finish(ctx, a, report(in, out, j.Engine.Price()).Bounded(j.Settings.MaxFindings))
 	if err != nil {
 		return err
 	}
@@ -112,16 +112,20 @@ func failure(err error) string {
 	return "engine_error"
 }
 
-// report puts an engine's output into the reviewer's words and prices it.
-func report(out engine.Output, p engine.Price) reviewer.Report {
-	r := reviewer.Report{Cost: reviewer.Micros(p.Cost(out.Usage))}
-	for _, f := range out.Findings {
+// report puts an engine's output into the reviewer's words, places its findings in the diff that it was
+// given, and prices it.
+func report(in engine.Input, out engine.Output, p engine.Price) reviewer.Report {
+	r := reviewer.Report{
+		Cost: reviewer.Micros(p.Cost(out.Usage)), Seen: reviewer.Seen{Files: out.Reviewed, DiffBytes: out.Usage.DiffBytes},
+	}
+	for _, f := range in.Place(out.Findings) {
 		r.Findings = append(r.Findings, reviewer.Finding{
 			Path: f.Path, Line: f.Line, Severity: severity(f.Severity), Rule: f.Rule, Message: f.Sentence,
+			StartLine: f.StartLine, HunkStart: f.HunkStart, HunkEnd: f.HunkEnd, Suggestion: f.Suggestion,
 		})
 	}
 	for _, s := range out.Skipped {
-		r.Omissions = append(r.Omissions, reviewer.Omission{Path: s.Path, Reason: s.Reason})
+		r.Omissions = append(r.Omissions, reviewer.Omission{Path: s.Path, Reason: s.Reason, Minor: s.Minor})
 	}
 	return r
 }
