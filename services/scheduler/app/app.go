@@ -105,6 +105,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 		Destinations: []string{
 			"doorbell:" + cfg.Stream,
 			publisherv1.PublisherService_PublishEpoch_FullMethodName,
+			publisherv1.PublisherService_PublishProgress_FullMethodName,
 			ledgerv1.LedgerService_IssueReceipt_FullMethodName,
 			ledgerv1.LedgerService_PurgeLifecycle_FullMethodName,
 			reviewerv1.ReviewerService_PurgeLifecycle_FullMethodName,

@@ -15,8 +15,8 @@ import (
 
 type claimer interface {
 	ClaimTargets(ctx context.Context, worker string, limit int) ([]scheduler.Claimed, []scheduler.Decision, error)
-	Renew(ctx context.Context, tenant scheduler.TenantID, f scheduler.Fence) (lease time.Duration, cancel bool, err error)
-	CheckCurrent(ctx context.Context, tenant scheduler.TenantID, target scheduler.TargetID, l scheduler.Lifecycle, epoch scheduler.Epoch) (scheduler.Currency, time.Time, string, error)
+	Renew(ctx context.Context, tenant scheduler.TenantID, f scheduler.Fence, starting bool) (lease time.Duration, cancel bool, err error)
+	CheckCurrent(ctx context.Context, tenant scheduler.TenantID, target scheduler.TargetID, c scheduler.Check) (scheduler.Currency, time.Time, string, error)
 }
 
 type resolver interface {
@@ -93,7 +93,7 @@ var resolutions = map[scheduler.Answer]schedulerv1.Resolution{
 
 // RenewLease extends a live claim.
 func (s *Scheduler) RenewLease(ctx context.Context, req *schedulerv1.RenewLeaseRequest) (*schedulerv1.RenewLeaseResponse, error) {
-	lease, cancel, err := s.claims.Renew(ctx, id[scheduler.TenantID](req.GetTenant()), fenceIn(req.GetFence()))
+	lease, cancel, err := s.claims.Renew(ctx, id[scheduler.TenantID](req.GetTenant()), fenceIn(req.GetFence()), req.GetStarting())
 	s.verdict(ctx, req.GetTenant(), req.GetFence(), err)
 	if err != nil {
 		return nil, err
@@ -159,10 +159,11 @@ var currencies = map[scheduler.Currency]schedulerv1.Currency{
 	scheduler.Wait:       schedulerv1.Currency_CURRENCY_WAIT,
 }
 
-// CheckCurrent says whether an epoch may be sent now.
+// CheckCurrent says whether an epoch, or a run's progress, may be sent now.
 func (s *Scheduler) CheckCurrent(ctx context.Context, req *schedulerv1.CheckCurrentRequest) (*schedulerv1.CheckCurrentResponse, error) {
-	currency, until, reason, err := s.claims.CheckCurrent(ctx, id[scheduler.TenantID](req.GetTenant()), id[scheduler.TargetID](req.GetTargetId()),
-		scheduler.Lifecycle(req.GetLifecycle()), scheduler.Epoch(req.GetEpoch()))
+	currency, until, reason, err := s.claims.CheckCurrent(ctx, id[scheduler.TenantID](req.GetTenant()), id[scheduler.TargetID](req.GetTargetId()), scheduler.Check{
+		Lifecycle: scheduler.Lifecycle(req.GetLifecycle()), Epoch: scheduler.Epoch(req.GetEpoch()), Progress: id[scheduler.RunID](req.GetProgressRunId()),
+	})
 	if err != nil {
 		return nil, err
 	}

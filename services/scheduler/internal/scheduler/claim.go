@@ -67,3 +67,14 @@ func (r Rules) Renew(t Target, claim ClaimID, now time.Time) (Target, Renewal, e
 	t.Claim.LeaseUntil = later(t.Claim.LeaseUntil, earlier(now.Add(r.Lease), t.Claim.ClaimedAt.Add(r.MaxClaim)))
 	return t, Renewal{LeaseUntil: t.Claim.LeaseUntil, CancelRequested: t.Claim.CancelRequested}, nil
 }
+
+// Start is the renewal right before the engine is called: it tells of the claim's run, which is run, that it
+// is in progress. A worker that is asked to stop calls no engine.
+func (r Rules) Start(t Target, claim ClaimID, run Run, now time.Time) (Target, Renewal, Effects, error) {
+	var e Effects
+	t, renewal, err := r.Renew(t, claim, now)
+	if err == nil && !renewal.CancelRequested && !run.ID.IsZero() && run.ID == t.Claim.Run {
+		t.tell(ProgressStarted, run, &e)
+	}
+	return t, renewal, e, err
+}

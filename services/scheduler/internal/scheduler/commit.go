@@ -130,13 +130,18 @@ func (t *Target) refuseRun(f Fence, run Run, why Refused, call string, e *Effect
 	return Commitment{Answer: AnswerRefused, Run: run.ID, Epoch: said}
 }
 
+// saysOverBudget says that the page tells of this comparison that there was no money for it.
+func (t Target) saysOverBudget(run Run) bool {
+	return t.Page.Kind == PageOverBudget && t.Page.BaseRef == t.Read.BaseRef && run.sameDiff(Read{
+		Content: Content{Head: t.Page.Head}, BaseSHA: t.Page.BaseSHA, MergeBase: t.Page.MergeBase,
+	})
+}
+
 // overBudget answers the generation and leaves the target due. Page and record are told once per
 // comparison, not with every try.
 func (r Rules) overBudget(t *Target, run Run, why OverBudget, call string, e *Effects, now time.Time) Commitment {
 	said := Epoch(0)
-	told := t.Page.Kind == PageOverBudget && t.Page.BaseRef == t.Read.BaseRef && run.sameDiff(Read{
-		Content: Content{Head: t.Page.Head}, BaseSHA: t.Page.BaseSHA, MergeBase: t.Page.MergeBase,
-	})
+	told := t.saysOverBudget(run) && !t.showsProgress()
 	if t.WantsPublish && !told {
 		shown := run
 		shown.Reason = why.Reason

@@ -12,6 +12,7 @@ type Effects struct {
 	Decisions []Decision
 	Rings     []Ring
 	Publish   *Publish
+	Progress  *Progress
 	Receipts  []Receipt
 	Purge     *Purge
 }
@@ -40,6 +41,11 @@ type Publish struct {
 
 // Key names the cause.
 func (p Publish) Key() string { return fmt.Sprintf("publish:%s:%d:%d", p.Target, p.Lifecycle, p.Epoch) }
+
+// Key names the cause.
+func (p Progress) Key() string {
+	return fmt.Sprintf("progress:%s:%d:%d:%d:%s:%s", p.Target, p.Lifecycle, p.Epoch, p.Generation, p.Run.ID, p.State)
+}
 
 // ReceiptOutcome is how a run ended.
 type ReceiptOutcome string

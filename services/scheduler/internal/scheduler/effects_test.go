@@ -15,6 +15,10 @@ func TestKeysNameTheCause(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
 		{scheduler.Ring{Target: scheduler.TargetID{1}, Counter: 3, At: at}.Key(), "ring:" + id + ":3:1767603600123456"},
 		{scheduler.Publish{Target: scheduler.TargetID{1}, Lifecycle: 2, Epoch: 5}.Key(), "publish:" + id + ":2:5"},
+		{scheduler.Progress{
+			Told:   scheduler.Told{Epoch: 5, Generation: 7, State: scheduler.ProgressQueued},
+			Target: scheduler.TargetID{1}, Lifecycle: 2, Run: scheduler.Run{ID: scheduler.RunID{1}},
+		}.Key(), "progress:" + id + ":2:5:7:" + id + ":queued"},
 		{scheduler.Receipt{Run: scheduler.RunID{1}, Epoch: 5, Outcome: scheduler.ReceiptAccepted}.Key(), "receipt:" + id + ":5"},
 		{scheduler.Purge{Target: scheduler.TargetID{1}, Lifecycle: 2}.Key(), "purge:" + id + ":2"},
 	} {

@@ -50,6 +50,9 @@ func (p Page) about(kind PageKind, run Run, baseRef string) bool {
 	return p.Kind == kind && p.Run == run.ID && p.BaseRef == baseRef
 }
 
+// stale says that the page may not say what it should, so that it is spoken again.
+func (t Target) stale() bool { return t.Page.undelivered() || t.showsProgress() }
+
 // contradicted says that the page speaks of a comparison that is known not to be current.
 func (t Target) contradicted() bool {
 	return t.Page.compares() && t.Hint.Contradicts(t.Page.Head, t.Page.BaseRef)
@@ -98,20 +101,33 @@ const (
 	Wait       Currency = "wait"
 )
 
-// CheckCurrent says whether an epoch may be sent. One that shows a result must answer all that was
-// heard; one that only takes something back must be the last, nothing more. The time is when a pause
-// ends; zero with Wait: ask again soon.
-func (t Target) CheckCurrent(l Lifecycle, epoch Epoch, pauses []Pause, now time.Time) (Currency, time.Time) {
-	if l < t.Lifecycle || epoch < t.Epoch {
+// Check is what the publisher asks about: an epoch, or the progress of a run that follows one.
+type Check struct {
+	Lifecycle Lifecycle
+	Epoch     Epoch
+	Progress  RunID // zero: the epoch itself
+}
+
+// CheckCurrent says whether something may be sent. An epoch that shows a result must answer all that was
+// heard; one that only takes something back must be the last, nothing more; progress must be that of the
+// run in work. The time is when a pause ends; zero with Wait: ask again soon.
+func (t Target) CheckCurrent(c Check, pauses []Pause, now time.Time) (Currency, time.Time) {
+	progress := !c.Progress.IsZero()
+	if c.Lifecycle < t.Lifecycle || c.Epoch < t.Epoch || progress && !t.progressing(c) {
 		return Superseded, time.Time{}
 	}
 	if p, held := Paused(pauses, t, now); held {
 		return Wait, p.Until
 	}
-	if l != t.Lifecycle || epoch != t.Epoch || t.Page.Kind == PageResult && t.Generation != t.Resolved {
+	if c.Lifecycle != t.Lifecycle || c.Epoch != t.Epoch || !progress && t.Page.Kind == PageResult && t.Generation != t.Resolved {
 		return Wait, time.Time{}
 	}
 	return Current, time.Time{}
+}
+
+// progressing says that the run asked about is in work, and that nothing newer speaks against it.
+func (t Target) progressing(c Check) bool {
+	return c.Lifecycle == t.Lifecycle && c.Epoch == t.Epoch && c.Progress == t.InWork && !t.outpaced()
 }
 
 // Publication is the publisher's report on an epoch.

@@ -54,7 +54,7 @@ func TestCheckCurrent(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
 			tt.play(s)
-			got, until := s.target.CheckCurrent(tt.lifecycle, tt.epoch, tt.pauses, s.now)
+			got, until := s.target.CheckCurrent(scheduler.Check{Lifecycle: tt.lifecycle, Epoch: tt.epoch}, tt.pauses, s.now)
 			if got != tt.want || !until.Equal(tt.until) {
 				t.Errorf("%s until %s, want %s until %s", got, until, tt.want, tt.until)
 			}

@@ -19,6 +19,7 @@ type machine struct {
 	runs     map[scheduler.RunID]scheduler.Run
 	fences   []scheduler.Fence
 	lastRing time.Time
+	told     map[scheduler.Told]bool
 	ids      uint16
 }
 
@@ -52,15 +53,26 @@ func (m *machine) save(t *rapid.T, next scheduler.Target, e scheduler.Effects) {
 		t.Fatalf("due at %s without a ring: the last is for %s", next.ReadyAt(), m.lastRing)
 	case (next.Epoch > last.Epoch) != (e.Publish != nil):
 		t.Fatalf("epoch %d -> %d, published %+v", last.Epoch, next.Epoch, e.Publish)
+	case e.Progress != nil && (e.Progress.Epoch != next.Epoch || e.Progress.Generation != next.Generation || e.Progress.Lifecycle != next.Lifecycle):
+		t.Fatalf("progress %+v is not of the target as it is now: %+v", e.Progress, next)
+	case e.Progress != nil && (!next.WantsPublish || e.Progress.Run.ID != next.InWork):
+		t.Fatalf("progress of a run whose result would not be published: %+v of %+v", e.Progress, next)
+	case e.Progress != nil && m.told[e.Progress.Told]:
+		t.Fatalf("told twice: %+v", e.Progress)
+	case next.InWork.IsZero() && next.Told.State != "" && next.Told.Epoch == next.Epoch:
+		t.Fatalf("a run has ended, and the page shows it %s: %+v", next.Told.State, next)
 	case next.Claim.Held() && next.Claim.LeaseUntil.After(next.Claim.ClaimedAt.Add(m.rules.MaxClaim)):
 		t.Fatalf("a claim beyond its bound: %+v", next.Claim)
+	}
+	if e.Progress != nil {
+		m.told[e.Progress.Told] = true
 	}
 	m.target = next
 }
 
 // refuse holds a refused call to changing nothing but the end of its own claim.
 func (m *machine) refuse(t *rapid.T, last scheduler.Target, f scheduler.Fence, e scheduler.Effects) {
-	if e.Publish != nil || len(e.Runs)+len(e.Receipts) > 0 || m.target.Resolved != last.Resolved || m.target.DueAt != last.DueAt {
+	if e.Publish != nil || e.Progress != nil || len(e.Runs)+len(e.Receipts) > 0 || m.target.Resolved != last.Resolved || m.target.DueAt != last.DueAt {
 		t.Fatalf("a refused call wrote %+v", e)
 	}
 	if m.target.Claim.Held() && m.target.Claim.ID == f.Claim {
@@ -155,6 +167,16 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 				m.save(t, next, scheduler.Effects{})
 			}
 		},
+		"start": func(t *rapid.T) {
+			next, _, e, err := m.rules.Start(m.target, m.fence(t).Claim, m.runs[m.target.Claim.Run], m.now)
+			if err != nil {
+				return
+			}
+			if next.Epoch != m.target.Epoch || next.Page != m.target.Page {
+				t.Fatalf("a start changed the page: %+v -> %+v", m.target, next)
+			}
+			m.save(t, next, e)
+		},
 		"publication": func(t *rapid.T) {
 			next, e := m.target.RecordPublication(scheduler.Publication{
 				Lifecycle: 1, Epoch: scheduler.Epoch(rapid.IntRange(0, 5).Draw(t, "epoch")),
@@ -169,7 +191,7 @@ func TestNoHistoryBreaksATarget(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := &machine{
-			rules: scheduler.Defaults(), now: start, runs: map[scheduler.RunID]scheduler.Run{},
+			rules: scheduler.Defaults(), now: start, runs: map[scheduler.RunID]scheduler.Run{}, told: map[scheduler.Told]bool{},
 			target: scheduler.NewTarget(scheduler.TargetID{1}, scheduler.TenantID{2}, scheduler.PullRequest{}, start),
 			fences: []scheduler.Fence{{}},
 		}

@@ -117,8 +117,7 @@ func (t *Target) cancelContradicted() {
 	if !t.Claim.Held() || t.Claim.Run.IsZero() {
 		return
 	}
-	ended := t.Hint.State != StateUnknown && t.Hint.State != StateOpen
-	if ended || t.Hint.Contradicts(t.Read.Head, t.Read.BaseRef) {
+	if t.outpaced() {
 		t.Claim.CancelRequested = true
 	}
 }

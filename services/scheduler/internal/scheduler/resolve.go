@@ -113,6 +113,9 @@ func (t *Target) review(run Run, known []Run, e *Effects) Resolution {
 	t.abandon(run.ID, known, e)
 	t.InWork = run.ID
 	e.save(run)
+	if !t.saysOverBudget(run) { // that it waits for money stands there already
+		t.tell(ProgressQueued, run, e)
+	}
 	t.answerRequests(Decision{Kind: DecisionReview, Run: run.ID, Claim: t.Claim.ID}, e)
 	return Resolution{Answer: AnswerReview, Run: run}
 }
@@ -125,7 +128,7 @@ func (t *Target) reuse(c choice, known []Run, e *Effects, now time.Time) Resolut
 		run.State, run.Result, run.TakenFrom, reason = RunDone, c.from.Result, c.from.ID, "same_diff"
 		run.Reason, run.Detail = "", ""
 	}
-	if t.WantsPublish && (!t.Page.about(PageResult, run, t.Read.BaseRef) || t.Page.undelivered()) {
+	if t.WantsPublish && (!t.Page.about(PageResult, run, t.Read.BaseRef) || t.stale()) {
 		t.sayOf(PageResult, &run, e)
 	}
 	t.takeBack(e)
@@ -141,7 +144,7 @@ func (t *Target) reuse(c choice, known []Run, e *Effects, now time.Time) Resolut
 
 // refusedAgain stands by a refusal: what was too large is so still.
 func (t *Target) refusedAgain(run Run, known []Run, e *Effects, now time.Time) Resolution {
-	if t.WantsPublish && (!t.Page.about(PageRefused, run, t.Read.BaseRef) || t.Page.undelivered()) {
+	if t.WantsPublish && (!t.Page.about(PageRefused, run, t.Read.BaseRef) || t.stale()) {
 		t.sayOf(PageRefused, &run, e)
 	}
 	t.takeBack(e)
@@ -153,9 +156,10 @@ func (t *Target) refusedAgain(run Run, known []Run, e *Effects, now time.Time) R
 }
 
 // skip ends the claim with nothing to review. A page that still holds is left alone; one that may
-// not have been delivered is spoken again, since a result can't be sent any more.
+// not have been delivered is spoken again, since a result can't be sent any more, and so is one beside
+// which a run is shown that ends here.
 func (t *Target) skip(reason string, known []Run, e *Effects, now time.Time) Resolution {
-	if t.WantsPublish && (t.contradicted() || t.Page.undelivered()) {
+	if t.WantsPublish && (t.contradicted() || t.stale()) {
 		t.say(Page{Kind: PageSkipped, Reason: reason, Head: t.Read.Head, BaseRef: t.Read.BaseRef}, Run{}, e)
 	}
 	t.takeBack(e)

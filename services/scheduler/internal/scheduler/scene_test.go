@@ -186,6 +186,25 @@ func overBudget(after time.Duration) scheduler.Outcome {
 	return scheduler.Outcome{OverBudget: &scheduler.OverBudget{Reason: "no_credit", RetryAfter: after}}
 }
 
+// starts renews right before the engine is called.
+func (s *scene) starts() *scene {
+	s.t.Helper()
+	t, _, e, err := s.rules.Start(s.target, s.fence.Claim, s.run(s.target.Claim.Run), s.now)
+	if err != nil {
+		s.t.Fatalf("start: %v", err)
+	}
+	s.save(t, e)
+	return s
+}
+
+// told is the progress that the last transition told the publisher of.
+func (s *scene) told() scheduler.ProgressState {
+	if s.last.Progress == nil {
+		return scheduler.ProgressNone
+	}
+	return s.last.Progress.State
+}
+
 // decided are the kinds of the last transition's decisions.
 func (s *scene) decided() []scheduler.DecisionKind {
 	var kinds []scheduler.DecisionKind

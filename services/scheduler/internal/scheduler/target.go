@@ -47,6 +47,7 @@ type Target struct {
 	Epoch      Epoch
 	Page       Page // what Epoch says
 	CommentURL string
+	Told       Told // the progress that may be shown beside it
 
 	DueAt           time.Time // set by activities; zero: not due
 	NotBefore       time.Time // set by ends of claims

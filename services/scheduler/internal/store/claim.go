@@ -80,12 +80,18 @@ func lockMany(ctx context.Context, tx *pg.Tx, sql string, limit int) ([]loaded, 
 	return pgx.CollectRows(rows, scanLoaded)
 }
 
-// Renew extends a live claim's lease, fenced by claim and lease alone.
-func (s *Store) Renew(ctx context.Context, tenant scheduler.TenantID, f scheduler.Fence) (lease time.Duration, cancel bool, err error) {
-	err = s.fenced(ctx, tenant, f, "", func(l loaded, _ []scheduler.Run) (scheduler.Target, scheduler.Effects, write, error) {
-		t, renewal, err := s.rules.Renew(l.Target, f.Claim, l.now)
+// Renew extends a live claim's lease, fenced by claim and lease alone. starting says that the engine is called
+// next, which the publisher is told.
+func (s *Store) Renew(ctx context.Context, tenant scheduler.TenantID, f scheduler.Fence, starting bool) (lease time.Duration, cancel bool, err error) {
+	err = s.fenced(ctx, tenant, f, "", func(l loaded, known []scheduler.Run) (t scheduler.Target, e scheduler.Effects, w write, err error) {
+		var renewal scheduler.Renewal
+		if starting {
+			t, renewal, e, err = s.rules.Start(l.Target, f.Claim, runIn(known, l.Claim.Run), l.now)
+		} else {
+			t, renewal, err = s.rules.Renew(l.Target, f.Claim, l.now)
+		}
 		lease, cancel = renewal.LeaseUntil.Sub(l.now), renewal.CancelRequested
-		return t, scheduler.Effects{}, write{sql: saveHeld, fence: f}, err
+		return t, e, write{sql: saveHeld, fence: f}, err
 	})
 	if err != nil {
 		return 0, false, fmt.Errorf("renew lease: %w", err)

@@ -74,7 +74,7 @@ func TestPausedTargetsAreNotClaimed(t *testing.T) {
 			if err != nil || len(claimed) != 0 {
 				t.Fatalf("claimed %d under a pause, %v", len(claimed), err)
 			}
-			currency, until, reason, err := b.CheckCurrent(t.Context(), tenantA, r.Target, 1, 0)
+			currency, until, reason, err := b.CheckCurrent(t.Context(), tenantA, r.Target, scheduler.Check{Lifecycle: 1})
 			if err != nil || currency != scheduler.Wait || !until.Equal(p.Until.Truncate(time.Microsecond)) || reason != "maintenance" {
 				t.Fatalf("currency %q until %v for %q, %v", currency, until, reason, err)
 			}

@@ -43,6 +43,9 @@ var targetColumns = []column[scheduler.Target]{
 	{"page_merge_base", func(t *scheduler.Target) any { return &t.Page.MergeBase }},
 	{"page_delivery", func(t *scheduler.Target) any { return &t.Page.Delivery }},
 	{"comment_url", func(t *scheduler.Target) any { return &t.CommentURL }},
+	{"told_epoch", func(t *scheduler.Target) any { return &t.Told.Epoch }},
+	{"told_generation", func(t *scheduler.Target) any { return &t.Told.Generation }},
+	{"told_state", func(t *scheduler.Target) any { return &t.Told.State }},
 
 	{"due_at", func(t *scheduler.Target) any { return moment{&t.DueAt} }},
 	{"not_before", func(t *scheduler.Target) any { return moment{&t.NotBefore} }},

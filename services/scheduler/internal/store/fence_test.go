@@ -119,7 +119,7 @@ func TestStaleCommitEndsItsOwnClaim(t *testing.T) {
 	c := b.claimOne(t)
 	_, f := b.resolve(t, c, reading("aaa", 1))
 	b.record(t, tenantA, push("d2", "bbb", 2))
-	_, cancel, err := b.Renew(t.Context(), tenantA, f)
+	_, cancel, err := b.Renew(t.Context(), tenantA, f, false)
 	if err != nil || !cancel {
 		t.Fatalf("renewal after the push: cancel %v, %v; want to be asked to stop", cancel, err)
 	}

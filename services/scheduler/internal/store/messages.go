@@ -28,6 +28,12 @@ func (s *Store) messages(t scheduler.Target, e scheduler.Effects) []outbox.Messa
 			Request: epoch(t, *e.Publish),
 		})
 	}
+	if e.Progress != nil {
+		msgs = append(msgs, outbox.Message{
+			Destination: publisherv1.PublisherService_PublishProgress_FullMethodName, Key: e.Progress.Key(), Tenant: tenant,
+			Request: progress(t, *e.Progress),
+		})
+	}
 	return msgs
 }
 
@@ -53,15 +59,31 @@ func epoch(t scheduler.Target, p scheduler.Publish) *publisherv1.PublishEpochReq
 	req := &publisherv1.PublishEpochRequest{
 		Tenant: t.Tenant.String(), TargetId: t.ID.String(), Lifecycle: int64(p.Lifecycle), Epoch: int64(p.Epoch),
 		Kind: epochKinds[p.Page.Kind], Reason: p.Page.Reason, Detail: p.Page.Detail, NewerHeadSha: p.NewerHead,
-		PullRequest: &publisherv1.PullRequest{
-			ProjectId: t.Project.String(), Host: t.Host, InstallationId: t.Installation,
-			RepositoryId: t.Repository, Repository: t.FullName, Number: t.Number,
-		},
+		PullRequest: pullRequest(t),
 	}
 	if !p.Run.ID.IsZero() {
 		req.Run = runOf(p.Run)
 	}
 	return req
+}
+
+var progressStates = map[scheduler.ProgressState]publisherv1.ProgressState{
+	scheduler.ProgressQueued:  publisherv1.ProgressState_PROGRESS_STATE_QUEUED,
+	scheduler.ProgressStarted: publisherv1.ProgressState_PROGRESS_STATE_IN_PROGRESS,
+}
+
+func progress(t scheduler.Target, p scheduler.Progress) *publisherv1.PublishProgressRequest {
+	return &publisherv1.PublishProgressRequest{
+		Tenant: t.Tenant.String(), TargetId: t.ID.String(), Lifecycle: int64(p.Lifecycle), Epoch: int64(p.Epoch),
+		Generation: int64(p.Generation), State: progressStates[p.State], PullRequest: pullRequest(t), Run: runOf(p.Run),
+	}
+}
+
+func pullRequest(t scheduler.Target) *publisherv1.PullRequest {
+	return &publisherv1.PullRequest{
+		ProjectId: t.Project.String(), Host: t.Host, InstallationId: t.Installation,
+		RepositoryId: t.Repository, Repository: t.FullName, Number: t.Number,
+	}
 }
 
 func runOf(r scheduler.Run) *publisherv1.Run {

@@ -13,8 +13,9 @@ import (
 	"github.com/fenceline-dev/fenceline/services/scheduler/internal/scheduler"
 )
 
-// CheckCurrent says whether an epoch may be sent now; with Wait, when a pause ends. One round trip.
-func (s *Store) CheckCurrent(ctx context.Context, tenant scheduler.TenantID, target scheduler.TargetID, l scheduler.Lifecycle, epoch scheduler.Epoch) (scheduler.Currency, time.Time, string, error) {
+// CheckCurrent says whether an epoch, or a run's progress, may be sent now; with Wait, when a pause ends. One
+// round trip.
+func (s *Store) CheckCurrent(ctx context.Context, tenant scheduler.TenantID, target scheduler.TargetID, c scheduler.Check) (scheduler.Currency, time.Time, string, error) {
 	var read loaded
 	var pauses []scheduler.Pause
 	named := pgx.NamedArgs{"tenant": tenant, "target": target}
@@ -34,7 +35,7 @@ func (s *Store) CheckCurrent(ctx context.Context, tenant scheduler.TenantID, tar
 	if err != nil {
 		return "", time.Time{}, "", fmt.Errorf("check current: %w", err)
 	}
-	currency, until := read.CheckCurrent(l, epoch, pauses, read.now)
+	currency, until := read.CheckCurrent(c, pauses, read.now)
 	reason := ""
 	if p, held := scheduler.Paused(pauses, read.Target, read.now); held && currency == scheduler.Wait {
 		reason = p.Reason

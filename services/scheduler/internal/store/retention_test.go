@@ -134,7 +134,7 @@ func TestNextLifecycleReviewsTheSameRevision(t *testing.T) {
 	if _, err := b.Commit(t.Context(), tenantA, stale, accepted(9)); !errors.Is(err, scheduler.ErrLifecycleEnded) {
 		t.Errorf("a commit for the ended lifecycle: %v", err)
 	}
-	if currency, _, _, err := b.CheckCurrent(t.Context(), tenantA, id, 1, before.Epoch); err != nil || currency != scheduler.Superseded {
+	if currency, _, _, err := b.CheckCurrent(t.Context(), tenantA, id, scheduler.Check{Lifecycle: 1, Epoch: before.Epoch}); err != nil || currency != scheduler.Superseded {
 		t.Errorf("an epoch of the ended lifecycle is %s, %v", currency, err)
 	}
 }

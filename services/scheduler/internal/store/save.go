@@ -172,5 +172,5 @@ func via(before, after scheduler.Target, e scheduler.Effects, f scheduler.Fence,
 // unchanged says that a call left everything as it was: a repetition, or a claim that is not the caller's.
 func unchanged(before, after scheduler.Target, e scheduler.Effects) bool {
 	return before.TouchedAt.Equal(after.TouchedAt) && before.Claim == after.Claim && before.LastEnd == after.LastEnd &&
-		len(e.Runs) == 0 && len(e.Decisions) == 0 && len(e.Rings) == 0 && e.Publish == nil && len(e.Receipts) == 0
+		len(e.Runs) == 0 && len(e.Decisions) == 0 && len(e.Rings) == 0 && e.Publish == nil && e.Progress == nil && len(e.Receipts) == 0
 }

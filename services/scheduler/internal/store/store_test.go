@@ -156,7 +156,7 @@ func TestWalkOfOneTarget(t *testing.T) {
 	if res.Answer != scheduler.AnswerReview {
 		t.Fatalf("answer %q, want review", res.Answer)
 	}
-	if _, _, err := b.Renew(t.Context(), tenantA, f); err != nil {
+	if _, _, err := b.Renew(t.Context(), tenantA, f, false); err != nil {
 		t.Fatal(err)
 	}
 	done, err := b.Commit(t.Context(), tenantA, f, accepted(1))
@@ -167,7 +167,7 @@ func TestWalkOfOneTarget(t *testing.T) {
 	if err != nil || again != done {
 		t.Fatalf("a commit repeated after a lost answer: %+v, %v; want %+v", again, err, done)
 	}
-	currency, _, _, err := b.CheckCurrent(t.Context(), tenantA, r.Target, 1, 1)
+	currency, _, _, err := b.CheckCurrent(t.Context(), tenantA, r.Target, scheduler.Check{Lifecycle: 1, Epoch: 1})
 	if err != nil || currency != scheduler.Current {
 		t.Fatalf("currency %q, %v", currency, err)
 	}

@@ -41,6 +41,27 @@ func outdated(t scheduler.Target) bool {
 	}
 }
 
+// checkProgress holds what is told of a run to its being in work, wanted on the page and further than what
+// was told before, so that its receiver may know it by its position alone.
+func (s *store) checkProgress(last, next scheduler.Target, p scheduler.Progress) {
+	at := positionOf(p)
+	switch {
+	case p.Lifecycle != next.Lifecycle || p.Epoch != next.Epoch || p.Generation != next.Generation:
+		breaks("%+v is told of %+v", p, next)
+	case p.Run.ID != next.InWork || next.State != scheduler.StateOpen:
+		breaks("%+v is told, and %s is in work", p, next.InWork)
+	case !s.wants:
+		breaks("%+v is told of a run that only dry activities asked for", p)
+	case next.Epoch == last.Epoch && next.Page != last.Page:
+		breaks("%+v has changed the page without an epoch", p)
+	case !at.after(s.lastTold):
+		breaks("%+v is told after %+v", p, s.lastTold)
+	}
+	s.lastTold = at
+	s.world.counts[string(p.State)]++
+	s.world.say("  progress: %s of %s (generation %d, epoch %d)", p.State, p.Run.HeadSHA, p.Generation, p.Epoch)
+}
+
 // checkDecisions holds requests to being answered once, re-runs to a review, and the page to saying
 // nothing that only dry activities asked for.
 func (s *store) checkDecisions(e scheduler.Effects) {

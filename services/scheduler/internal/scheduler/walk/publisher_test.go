@@ -1,14 +1,35 @@
 package walk
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/fenceline-dev/fenceline/services/scheduler/internal/scheduler"
 )
 
-// intent is one epoch to be put on the page.
+// position orders what goes to the page: progress comes after its epoch.
+type position struct {
+	epoch scheduler.Epoch
+	step  int64 // 0: the epoch itself
+}
+
+func positionOf(p scheduler.Progress) position {
+	step := 2 * int64(p.Generation)
+	if p.State == scheduler.ProgressStarted {
+		step++
+	}
+	return position{p.Epoch, step}
+}
+
+func (p position) after(other position) bool {
+	return p.epoch > other.epoch || p.epoch == other.epoch && p.step > other.step
+}
+
+// intent is one epoch to be put on the page, or the progress of a run that follows it.
 type intent struct {
 	scheduler.Publish
+	at      position
 	checked bool // current, and read so: the send may start
 	done    bool
 }
@@ -24,14 +45,24 @@ type page struct {
 
 type publisher struct {
 	world   *world
-	intents map[scheduler.Epoch]*intent
+	intents map[position]*intent
 	page    page
+	checks  map[scheduler.RunID]position // those that stand open
 }
 
 // receive records an epoch, once.
 func (p *publisher) receive(m scheduler.Publish) {
-	if p.intents[m.Epoch] == nil {
-		p.intents[m.Epoch] = &intent{Publish: m}
+	at := position{epoch: m.Epoch}
+	if p.intents[at] == nil {
+		p.intents[at] = &intent{Publish: m, at: at}
+	}
+}
+
+// receiveProgress records what a run's check run should say until there is more to say.
+func (p *publisher) receiveProgress(m scheduler.Progress) {
+	at := positionOf(m)
+	if p.intents[at] == nil {
+		p.intents[at] = &intent{Publish: scheduler.Publish{Lifecycle: m.Lifecycle, Epoch: m.Epoch, Run: m.Run}, at: at}
 	}
 }
 
@@ -43,7 +74,9 @@ func (p *publisher) open() []*intent {
 			open = append(open, i)
 		}
 	}
-	slices.SortFunc(open, func(a, b *intent) int { return int(a.Epoch - b.Epoch) })
+	slices.SortFunc(open, func(a, b *intent) int {
+		return cmp.Or(cmp.Compare(a.at.epoch, b.at.epoch), cmp.Compare(a.at.step, b.at.step))
+	})
 	return open
 }
 
@@ -60,12 +93,22 @@ func (p *publisher) work() {
 		return
 	}
 	target := p.world.scheduler.target
-	currency, _ := target.CheckCurrent(i.Lifecycle, i.Epoch, nil, p.world.now)
+	check := scheduler.Check{Lifecycle: i.Lifecycle, Epoch: i.Epoch}
+	if i.at.step > 0 {
+		check.Progress = i.Run.ID
+	}
+	currency, _ := target.CheckCurrent(check, nil, p.world.now)
 	switch currency {
 	case scheduler.Superseded:
 		i.done = true
 	case scheduler.Wait:
+		if i.at.step > 0 {
+			breaks("progress that nothing holds up has to wait: %+v", i)
+		}
 	case scheduler.Current:
+		if i.at.step > 0 && (i.Run.ID != target.InWork || i.Run.HeadSHA != target.Hint.Head) {
+			breaks("progress %+v is current, and %+v is heard", i, target.Hint)
+		}
 		if i.Page.Kind == scheduler.PageResult && target.Generation != target.Resolved {
 			breaks("a result is current that doesn't answer what was heard")
 		}
@@ -84,9 +127,14 @@ func (p *publisher) confirmed(i *intent) bool {
 	return false
 }
 
-// send writes the page, unless a higher epoch has, and reports through the outbox.
+// send writes the page, unless something later has, and reports an epoch through the outbox.
 func (p *publisher) send(i *intent) {
+	if i.at.step > 0 {
+		p.sendProgress(i)
+		return
+	}
 	if p.page.epoch <= i.Epoch {
+		p.conclude(i.at) // its own run's check run, too
 		p.page = page{i.Epoch, i.Page.Kind, i.Page.Run, i.Page.Head, i.Page.BaseRef}
 		p.world.counts["publications"]++
 		p.world.say("the page says: epoch %d, %s of %s", i.Epoch, i.Page.Kind, i.Page.Head)
@@ -102,4 +150,20 @@ func (p *publisher) send(i *intent) {
 			Lifecycle: i.Lifecycle, Epoch: i.Epoch, Delivery: scheduler.DeliveryDelivered,
 		}, s.runs[s.target.Page.Run], s.world.now))
 	}})
+}
+
+// conclude ends the check runs that are older than what is sent.
+func (p *publisher) conclude(by position) {
+	maps.DeleteFunc(p.checks, func(_ scheduler.RunID, at position) bool { return by.after(at) })
+}
+
+// sendProgress opens a run's check run, and concludes every other.
+func (p *publisher) sendProgress(i *intent) {
+	if p.page.epoch <= i.Epoch && !p.checks[i.Run.ID].after(i.at) {
+		p.conclude(i.at)
+		p.checks[i.Run.ID] = i.at
+		p.world.say("the page says: a run of %s goes on (epoch %d, step %d)", i.Run.HeadSHA, i.at.epoch, i.at.step)
+	}
+	i.done = !p.world.chance(10)
+	i.checked = i.done
 }

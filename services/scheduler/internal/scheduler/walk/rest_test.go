@@ -82,6 +82,9 @@ func (w *world) checkRest() {
 	if t.Page.Delivery == scheduler.DeliveryPending || shown.epoch != t.Epoch || shown.kind != t.Page.Kind || shown.run != t.Page.Run {
 		breaks("epoch %d should say %+v, and the page shows %+v", t.Epoch, t.Page, shown)
 	}
+	if len(w.publisher.checks) > 0 {
+		breaks("at rest, and a check run stands open: %v", w.publisher.checks)
+	}
 	current := shown.head == now.Head && shown.base == now.BaseRef
 	if now.State == scheduler.StateOpen {
 		w.checkShown(current)

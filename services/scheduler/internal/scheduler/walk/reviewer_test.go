@@ -182,11 +182,18 @@ func (r *reviewer) prepare(k *worker) {
 	}
 }
 
-// start proves the claim and pays.
+// start proves the claim and pays. A worker whose proof's answer is lost proves it again.
 func (r *reviewer) start(k *worker, job work) {
-	if _, err := r.world.scheduler.renew(k.fence); err != nil {
+	renewal, err := r.world.scheduler.start(k.fence)
+	switch {
+	case err != nil:
 		r.world.say("%s may not start: %v", k.name, err)
 		k.phase = idle
+		return
+	case renewal.CancelRequested:
+		k.phase, k.reason = releasing, scheduler.ReleaseCancelled
+		return
+	case r.world.chance(8):
 		return
 	}
 	k.attempt = &attempt{

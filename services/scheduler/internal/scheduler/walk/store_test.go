@@ -22,6 +22,7 @@ type store struct {
 	keys     map[string]string // of every message ever enqueued, with its digest
 	rings    []scheduler.Ring
 	lastRing time.Time // the latest moment a ring was enqueued for
+	lastTold position
 	answered map[scheduler.RequestID]int
 	reruns   map[scheduler.RequestID]bool
 	receipts map[scheduler.RunID]int
@@ -69,6 +70,10 @@ func (s *store) save(next scheduler.Target, e scheduler.Effects) {
 	}
 	if p := e.Publish; p != nil {
 		s.enqueue(p.Key(), *p, func() { s.world.publisher.receive(*p) })
+	}
+	if p := e.Progress; p != nil {
+		s.checkProgress(last, next, *p)
+		s.enqueue(p.Key(), *p, func() { s.world.publisher.receiveProgress(*p) })
 	}
 	if p := e.Purge; p != nil {
 		s.purge(*p)
@@ -190,6 +195,15 @@ func (s *store) renew(f scheduler.Fence) (scheduler.Renewal, error) {
 	next, renewal, err := s.rules.Renew(s.target, f.Claim, s.world.now)
 	if err == nil {
 		s.save(next, scheduler.Effects{})
+	}
+	return renewal, err
+}
+
+// start is the renewal right before the engine is called.
+func (s *store) start(f scheduler.Fence) (scheduler.Renewal, error) {
+	next, renewal, e, err := s.rules.Start(s.target, f.Claim, s.runs[s.target.Claim.Run], s.world.now)
+	if err == nil {
+		s.save(next, e)
 	}
 	return renewal, err
 }

@@ -213,6 +213,7 @@ func (c tally) check(t *testing.T, seeds uint64) {
 		"accepted", "adopted", "already_seen", "coalesced", "fenced", "lapsed", "over_budget",
 		"read_believed", "read_lags", "refused", "released", "reused", "skipped", "superseded",
 		"lifecycle_ended", "engine starts", "cancelled", "answers lost", "publications",
+		"queued", "in_progress",
 	} {
 		if c.counts[name] == 0 {
 			t.Errorf("no history met %q", name)

@@ -86,7 +86,7 @@ func newWorld(telling bool) *world {
 	}
 	w.scheduler = newStore(w)
 	w.reviewer = newReviewer(w)
-	w.publisher = &publisher{world: w, intents: map[scheduler.Epoch]*intent{}}
+	w.publisher = &publisher{world: w, intents: map[position]*intent{}, checks: map[scheduler.RunID]position{}}
 	w.github.open(w)
 	return w
 }
