@@ -51,9 +51,9 @@ func (s *Scheduler) Claim(ctx context.Context, limit int) ([]reviewer.Claim, err
 	return claims, nil
 }
 
-// Renew extends a live claim.
-func (s *Scheduler) Renew(ctx context.Context, tenant reviewer.TenantID, f reviewer.Fence) (reviewer.Renewal, error) {
-	got, err := s.client.RenewLease(ctx, &schedulerv1.RenewLeaseRequest{Tenant: tenant.String(), Fence: fence(f)})
+// Renew extends a live claim; starting says that the engine is called next.
+func (s *Scheduler) Renew(ctx context.Context, tenant reviewer.TenantID, f reviewer.Fence, starting bool) (reviewer.Renewal, error) {
+	got, err := s.client.RenewLease(ctx, &schedulerv1.RenewLeaseRequest{Tenant: tenant.String(), Fence: fence(f), Starting: starting})
 	if err != nil {
 		return reviewer.Renewal{}, failure("renew lease", err)
 	}

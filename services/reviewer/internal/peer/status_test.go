@@ -84,12 +84,14 @@ func TestFenceIsEchoed(t *testing.T) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	c := &conn{}
-	if _, err := NewScheduler(c, "w").Renew(t.Context(), got[0].Tenant, got[0].Fence); err != nil {
-		t.Fatal(err)
-	}
-	want := &schedulerv1.RenewLeaseRequest{Tenant: claims.GetClaims()[0].GetTenant(), Fence: claims.GetClaims()[0].GetFence()}
-	if !proto.Equal(want, c.asked) {
-		t.Errorf("asked %v, want %v", c.asked, want)
+	for _, starting := range []bool{false, true} {
+		if _, err := NewScheduler(c, "w").Renew(t.Context(), got[0].Tenant, got[0].Fence, starting); err != nil {
+			t.Fatal(err)
+		}
+		want := &schedulerv1.RenewLeaseRequest{Tenant: claims.GetClaims()[0].GetTenant(), Fence: claims.GetClaims()[0].GetFence(), Starting: starting}
+		if !proto.Equal(want, c.asked) {
+			t.Errorf("asked %v, want %v", c.asked, want)
+		}
 	}
 	if pr := got[0].PullRequest; pr.Installation != 5 || pr.Repository != 6 || pr.Number != 8 || got[0].Lease != time.Minute {
 		t.Errorf("%+v", got[0])

@@ -32,7 +32,8 @@ type scheduler struct {
 	answer   reviewer.Answer
 	cancel   bool
 	renewals int
-	slow     time.Duration // the way of a renewal's answer, after which no other comes
+	starts   []reviewer.RunID // of renewals that said the engine is called next
+	slow     time.Duration    // the way of a renewal's answer, after which no other comes
 
 	lost      map[string]int // answers to lose of a call, after it took effect
 	refuse    map[string]error
@@ -119,10 +120,13 @@ func (s *scheduler) Claim(context.Context, int) ([]reviewer.Claim, error) {
 	return []reviewer.Claim{s.claim()}, nil
 }
 
-func (s *scheduler) Renew(ctx context.Context, _ reviewer.TenantID, f reviewer.Fence) (r reviewer.Renewal, err error) {
+func (s *scheduler) Renew(ctx context.Context, _ reviewer.TenantID, f reviewer.Fence, starting bool) (r reviewer.Renewal, err error) {
 	var slow time.Duration
 	err = s.call(ctx, "renew", f, func() {
 		s.renewals++
+		if starting {
+			s.starts = append(s.starts, f.Run)
+		}
 		s.until = time.Now().Add(s.lease)
 		r = reviewer.Renewal{Lease: s.lease, CancelRequested: s.cancel}
 		if slow = s.slow; slow > 0 {

@@ -57,26 +57,31 @@ func (l *lease) keep(ctx context.Context) {
 	wait := l.every
 	for pause(ctx, wait) {
 		wait = l.every
-		if err := l.renew(ctx, true); err != nil {
+		if err := l.renew(ctx, renewal{keep: true}); err != nil {
 			wait = l.every / 4
 		}
 	}
 }
 
-// prove renews the claim alone: the start that follows notes it on the attempt.
-func (l *lease) prove(ctx context.Context) error { return l.renew(ctx, false) }
+// prove renews the claim alone right before the engine is called: the start that follows notes it on the attempt.
+func (l *lease) prove(ctx context.Context) error { return l.renew(ctx, renewal{starting: true}) }
+
+type renewal struct {
+	keep     bool // the attempt, too
+	starting bool // the scheduler may tell that the engine is called
+}
 
 // renew extends claim and, where there is one to be kept, attempt. Only both together count: an attempt
 // that may be taken for an orphan is no safe place to spend money from. A refusal stops the work.
-func (l *lease) renew(ctx context.Context, keep bool) error {
+func (l *lease) renew(ctx context.Context, n renewal) error {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
 	fence, attempt := l.current()
 	ctx, cancel := context.WithTimeout(ctx, l.call)
 	defer cancel()
 	asked := time.Now()
-	r, err := l.claims.Renew(ctx, l.tenant, fence)
-	if err == nil && keep && attempt != nil {
+	r, err := l.claims.Renew(ctx, l.tenant, fence, n.starting)
+	if err == nil && n.keep && attempt != nil {
 		err = l.attempts.Keep(ctx, *attempt, r.Lease)
 	}
 	if _, fenced := errors.AsType[*reviewer.FencedError](err); fenced || errors.Is(err, reviewer.ErrClosed) {

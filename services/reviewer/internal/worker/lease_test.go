@@ -29,6 +29,41 @@ func TestALongReviewIsRenewed(t *testing.T) {
 	})
 }
 
+// TestTheRenewalBeforeTheEngineSaysSo: the one that proves the claim right before the engine is called, and none
+// of those that keep it.
+func TestTheRenewalBeforeTheEngineSaysSo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var b *bench
+		said := -1
+		b = newBench(t, minute, func(context.Context) (engine.Output, error) {
+			b.scheduler.mu.Lock()
+			said = len(b.scheduler.starts)
+			b.scheduler.mu.Unlock()
+			time.Sleep(4 * time.Minute) // on the bubble's clock
+			return output, nil
+		})
+		b.work(t)
+		run := b.scheduler.accepted(t).Attempt
+		if said != 1 || len(b.scheduler.starts) != 1 || b.scheduler.starts[0] != b.memory.one(t).Run || b.memory.one(t).ID != run {
+			t.Errorf("said %d times before the engine was called, and %v in all", said, b.scheduler.starts)
+		}
+	})
+}
+
+// TestWithoutMoneyNothingStarts: the engine is not called, and nobody is told that it is.
+func TestWithoutMoneyNothingStarts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, minute, untilStopped)
+		b.ledger.err = &reviewer.OverBudgetError{}
+		b.work(t)
+		if len(b.scheduler.starts) != 0 {
+			t.Errorf("said %v", b.scheduler.starts)
+		}
+	})
+}
+
 // TestAWorkerStopsBeforeTheLeaseItCanProve has renewals fail for good.
 func TestAWorkerStopsBeforeTheLeaseItCanProve(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,8 @@ import (
 // Claims gives out targets. Errors are reviewer's ErrAway and FencedError.
 type Claims interface {
 	Claim(ctx context.Context, limit int) ([]reviewer.Claim, error)
-	Renew(ctx context.Context, tenant reviewer.TenantID, f reviewer.Fence) (reviewer.Renewal, error)
+	// Renew extends a live claim; starting says that the engine is called next.
+	Renew(ctx context.Context, tenant reviewer.TenantID, f reviewer.Fence, starting bool) (reviewer.Renewal, error)
 	Release(ctx context.Context, tenant reviewer.TenantID, f reviewer.Fence, r reviewer.Release) error
 }
 
