@@ -148,6 +148,15 @@ func (s *Server) ctlRevokeTokens(r *http.Request) (any, error) {
 	})
 }
 
+// ctlPermissions is an owner who accepts other permissions.
+func (s *Server) ctlPermissions(r *http.Request, in control.Permissions) (any, error) {
+	return s.ctlInstallation(r, in.Options, func(i *installation, by *account) (any, error) {
+		i.grants = in.Permissions
+		d := s.raiseInstallation("installation", "new_permissions_accepted", i, by, obj{}, in.Webhook)
+		return s.toldInstallation(i, d), nil
+	})
+}
+
 func (s *Server) dropTokens(i *installation) {
 	maps.DeleteFunc(s.tokens, func(_ string, t *token) bool { return t.inst == i })
 }

@@ -61,6 +61,17 @@ func (s *Server) ctlSettle(*http.Request) (any, error) {
 	for _, r := range s.checks {
 		r.history.settle()
 	}
+	for _, r := range s.repos {
+		for _, one := range r.statuses {
+			one.history.settle()
+		}
+	}
+	for _, r := range s.reviews {
+		r.history.settle()
+	}
+	for _, m := range s.remarks {
+		m.history.settle()
+	}
 	for _, t := range s.tokens {
 		t.usable, t.misses = time.Time{}, 0
 	}

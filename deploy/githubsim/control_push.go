@@ -150,7 +150,15 @@ func (s *Server) advance(ctx context.Context, p *pull, by *account, before, afte
 		return nil, err
 	}
 	s.mu.Lock()
+	remarks := p.remarks()
+	s.mu.Unlock()
+	spots, err := s.spots(ctx, p.repo, next.baseSHA, next.headSHA, remarks)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
 	defer s.mu.Unlock()
+	p.move(spots)
 	v := p.change(s.now(), func(v *pullVersion) {
 		v.headSHA, v.baseSHA, v.mergeable, v.mergeSHA = next.headSHA, next.baseSHA, next.mergeable, next.mergeSHA
 		v.commits, v.additions, v.deletions, v.changed = next.commits, next.additions, next.deletions, next.changed

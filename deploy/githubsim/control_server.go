@@ -76,6 +76,7 @@ func (s *Server) controlCalls() map[string]action {
 		"POST /installations/{id}/unsuspend":             act(s.ctlUnsuspend),
 		"POST /installations/{id}/delete":                act(s.ctlUninstall),
 		"POST /installations/{id}/repositories":          act(s.ctlSelect),
+		"PUT /installations/{id}/permissions":            act(s.ctlPermissions),
 		"POST /installations/{id}/revoke-tokens":         s.ctlRevokeTokens,
 		"POST /repositories":                             act(s.ctlCreateRepo),
 		"GET /repositories/{repo}":                       s.ctlGetRepo,
@@ -94,6 +95,12 @@ func (s *Server) controlCalls() map[string]action {
 		"POST /comments/{id}/edit":                          act(s.ctlEditComment),
 		"POST /comments/{id}/delete":                        act(s.ctlDeleteComment),
 		"POST /check-runs/{id}/rerequest":                   act(s.ctlRerequest),
+		"POST /repositories/{repo}/pulls/{number}/reviews":  act(s.ctlReview),
+		"GET /repositories/{repo}/pulls/{number}/page":      s.ctlPage,
+		"POST /reviews/{id}/edit":                           act(s.ctlEditReview),
+		"POST /review-comments/{id}/reply":                  act(s.ctlReply),
+		"POST /review-comments/{id}/edit":                   act(s.ctlEditRemark),
+		"POST /review-comments/{id}/delete":                 act(s.ctlDeleteRemark),
 
 		"GET /deliveries":              s.ctlDeliveries,
 		"POST /deliveries":             act(s.ctlSendEvent),
@@ -111,6 +118,8 @@ func (s *Server) controlCalls() map[string]action {
 		"GET /truth/requests": s.ctlRequests,
 		"GET /truth/comments": s.ctlComments,
 		"GET /truth/checks":   s.ctlChecks,
+		"GET /truth/reviews":  s.ctlReviews,
+		"GET /truth/statuses": s.ctlStatuses,
 	}
 }
 

@@ -15,6 +15,7 @@ type pull struct {
 	author   *account
 	created  time.Time
 	comments []*comment // deleted ones too
+	reviews  []*review  // pending and deleted ones too
 	versions []pullVersion
 }
 

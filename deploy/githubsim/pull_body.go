@@ -13,7 +13,7 @@ func (s *Server) pullBody(p *pull, v *pullVersion) obj {
 		body["mergeable"], body["rebaseable"] = v.mergeable, v.mergeable
 		body["mergeable_state"] = map[bool]string{true: "clean", false: "dirty"}[v.mergeable]
 	}
-	body["comments"], body["review_comments"], body["maintainer_can_modify"] = p.shownComments(), 0, false
+	body["comments"], body["review_comments"], body["maintainer_can_modify"] = p.shownComments(), p.shownReviewComments(), false
 	body["commits"], body["additions"], body["deletions"], body["changed_files"] = v.commits, v.additions, v.deletions, v.changed
 	return body
 }

@@ -43,9 +43,6 @@ func TestAPullRequestIsRead(t *testing.T) {
 	if _, res, err := b.gh.PullRequests.Get(b.ctx, "acme", "site", 9); err == nil || res.StatusCode != 404 {
 		t.Fatalf("a pull request that is not there: %v", err)
 	}
-	if _, res, err := b.gh.PullRequests.ListReviews(b.ctx, "acme", "site", 1, nil); err == nil || res.StatusCode != 404 {
-		t.Fatalf("reviews are not simulated: %v", err)
-	}
 }
 
 // TestNumericAndEnterprisePaths reads one pull request by its repository's id, and below /api/v3.

@@ -23,6 +23,7 @@ type repo struct {
 	pushed        time.Time
 	pulls         []*pull // number n is pulls[n-1]
 	checks        []*checkRun
+	statuses      []*commitStatus
 	collaborators map[*account]string
 	cache         map[string]*comparison // by base and head sha: a comparison never changes
 }

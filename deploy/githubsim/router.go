@@ -28,6 +28,7 @@ type route struct {
 // repoRoutes are served below /repos/{owner}/{repo} and below /repositories/{id}.
 func (s *Server) repoRoutes() []route {
 	const comments, checks = docs + "/issues/comments", docs + "/checks/runs"
+	const reviews, remarks, statuses = docs + "/pulls/reviews", docs + "/pulls/comments", docs + "/commits/statuses"
 	const talk = "issues=%s; pull_requests=%s"
 	level := func(l string) string { return strings.ReplaceAll(talk, "%s", l) }
 	return []route{
@@ -35,9 +36,21 @@ func (s *Server) repoRoutes() []route {
 		{method: "GET", path: "/installation", class: "apps.repo_installation", by: byApp, handle: s.getRepoInstallation},
 		{method: "GET", path: "/collaborators/{login}/permission", class: "repos.permission", need: "metadata=read", link: docs + "/collaborators/collaborators", handle: s.getPermission},
 		{method: "GET", path: "/pulls", class: "pulls.list", need: "pull_requests=read", link: docs + "/pulls/pulls#list-pull-requests", handle: s.listPulls},
+		{method: "GET", path: "/pulls/comments", class: "review_comments.list", need: "pull_requests=read", link: remarks, handle: s.listRepoRemarks},
 		{method: "GET", path: "/pulls/{number}", class: "pulls.get", need: "pull_requests=read", link: docs + "/pulls/pulls#get-a-pull-request", handle: s.getPull},
 		{method: "GET", path: "/pulls/{number}/files", class: "pulls.files", need: "pull_requests=read", link: docs + "/pulls/pulls#list-pull-requests-files", handle: s.listFiles},
 		{method: "GET", path: "/pulls/{number}/commits", class: "pulls.commits", need: "pull_requests=read", link: docs + "/pulls/pulls#list-commits-on-a-pull-request", handle: s.listPullCommits},
+		{method: "GET", path: "/pulls/{number}/reviews", class: "reviews.list", need: "pull_requests=read", link: reviews + "#list-reviews-for-a-pull-request", handle: s.listReviews},
+		{method: "POST", path: "/pulls/{number}/reviews", class: "reviews.create", need: "pull_requests=write", link: reviews + "#create-a-review-for-a-pull-request", create: true, handle: s.createReview},
+		{method: "GET", path: "/pulls/{number}/reviews/{id}", class: "reviews.get", need: "pull_requests=read", link: reviews + "#get-a-review-for-a-pull-request", handle: s.getReview},
+		{method: "PUT", path: "/pulls/{number}/reviews/{id}", class: "reviews.update", need: "pull_requests=write", link: reviews + "#update-a-review-for-a-pull-request", handle: s.updateReview},
+		{method: "DELETE", path: "/pulls/{number}/reviews/{id}", class: "reviews.delete", need: "pull_requests=write", link: reviews + "#delete-a-pending-review-for-a-pull-request", handle: s.deleteReview},
+		{method: "POST", path: "/pulls/{number}/reviews/{id}/events", class: "reviews.submit", need: "pull_requests=write", link: reviews + "#submit-a-review-for-a-pull-request", create: true, handle: s.submitReview},
+		{method: "GET", path: "/pulls/{number}/reviews/{id}/comments", class: "reviews.comments", need: "pull_requests=read", link: reviews + "#list-comments-for-a-pull-request-review", handle: s.listReviewRemarks},
+		{method: "GET", path: "/pulls/{number}/comments", class: "review_comments.list", need: "pull_requests=read", link: remarks + "#list-review-comments-on-a-pull-request", handle: s.listRemarks},
+		{method: "GET", path: "/pulls/comments/{id}", class: "review_comments.get", need: "pull_requests=read", link: remarks + "#get-a-review-comment-for-a-pull-request", handle: s.getRemark},
+		{method: "PATCH", path: "/pulls/comments/{id}", class: "review_comments.update", need: "pull_requests=write", link: remarks + "#update-a-review-comment-for-a-pull-request", handle: s.updateRemark},
+		{method: "DELETE", path: "/pulls/comments/{id}", class: "review_comments.delete", need: "pull_requests=write", link: remarks + "#delete-a-review-comment-for-a-pull-request", handle: s.deleteRemark},
 		{method: "GET", path: "/compare/{basehead...}", class: "repos.compare", need: "contents=read", link: docs + "/commits/commits#compare-two-commits", handle: s.compare},
 		{method: "GET", path: "/contents/{path...}", class: "repos.contents", need: "contents=read", link: docs + "/repos/contents#get-repository-content", handle: s.getContents},
 		{method: "GET", path: "/git/blobs/{sha}", class: "git.blob", need: "contents=read", link: docs + "/git/blobs#get-a-blob", handle: s.getBlob},
@@ -51,6 +64,9 @@ func (s *Server) repoRoutes() []route {
 		{method: "DELETE", path: "/issues/comments/{id}", class: "comments.delete", need: level("write"), link: comments + "#delete-an-issue-comment", handle: s.deleteComment},
 		{method: "GET", path: "/issues/comments/{id}/reactions", class: "reactions.list", need: level("read"), link: docs + "/reactions/reactions", handle: s.listReactions},
 		{method: "POST", path: "/issues/comments/{id}/reactions", class: "reactions.create", need: level("write"), link: docs + "/reactions/reactions", create: true, handle: s.createReaction},
+		{method: "POST", path: "/statuses/{sha}", class: "statuses.create", need: "statuses=write", link: statuses + "#create-a-commit-status", create: true, handle: s.createStatus},
+		{method: "GET", path: "/commits/{ref}/statuses", class: "statuses.list", need: "statuses=read", link: statuses + "#list-commit-statuses-for-a-reference", handle: s.listStatuses},
+		{method: "GET", path: "/commits/{ref}/status", class: "statuses.combined", need: "statuses=read", link: statuses + "#get-the-combined-status-for-a-specific-reference", handle: s.combinedStatus},
 		{method: "POST", path: "/check-runs", class: "checks.create", need: "checks=write", link: checks + "#create-a-check-run", create: true, handle: s.createCheck},
 		{method: "GET", path: "/check-runs/{id}", class: "checks.get", need: "checks=read", link: checks + "#get-a-check-run", handle: s.getCheck},
 		{method: "PATCH", path: "/check-runs/{id}", class: "checks.update", need: "checks=write", link: checks + "#update-a-check-run", handle: s.updateCheck},

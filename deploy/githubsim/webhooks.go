@@ -66,7 +66,7 @@ func (s *Server) SetWebhook(url, secret string) {
 // is told nothing: not installed there, suspended, or not subscribed. The world's lock is held.
 func (s *Server) raise(event, action string, r *repo, by *account, payload obj, mode control.WebhookMode) *delivery {
 	inst := s.installationOf(r)
-	if inst == nil || !inst.suspended.IsZero() || !slices.Contains(s.cfg.Events, event) {
+	if inst == nil || !inst.suspended.IsZero() || !s.subscribed(event) {
 		return nil
 	}
 	payload["repository"] = s.repoBody(r)
@@ -76,6 +76,8 @@ func (s *Server) raise(event, action string, r *repo, by *account, payload obj, 
 	}
 	return s.emit(event, action, inst.id, r.id, by, payload, mode)
 }
+
+func (s *Server) subscribed(event string) bool { return slices.Contains(s.cfg.Events, event) }
 
 // raiseInstallation makes the delivery of an event about an installation itself, which cannot be unsubscribed.
 func (s *Server) raiseInstallation(event, action string, i *installation, by *account, payload obj, mode control.WebhookMode) *delivery {

@@ -20,6 +20,8 @@ type world struct {
 	installs map[int64]*installation
 	tokens   map[string]*token
 	comments map[int64]*comment
+	reviews  map[int64]*review
+	remarks  map[int64]*reviewComment
 	checks   map[int64]*checkRun
 	suites   map[string]int64 // check suite ids by repository and sha
 }
@@ -28,6 +30,7 @@ func newWorld(first int64) *world {
 	return &world{
 		last: first, accounts: map[string]*account{}, repos: map[int64]*repo{}, names: map[string]*repo{},
 		installs: map[int64]*installation{}, tokens: map[string]*token{}, comments: map[int64]*comment{},
+		reviews: map[int64]*review{}, remarks: map[int64]*reviewComment{},
 		checks: map[int64]*checkRun{}, suites: map[string]int64{},
 	}
 }

@@ -29,3 +29,9 @@ func (c *Client) RenameAccount(ctx context.Context, login string, r RenameAccoun
 func (c *Client) ForgetDeliveries(ctx context.Context, guids ...string) error {
 	return c.call(ctx, http.MethodPost, "/deliveries/forget", Forget{GUIDs: guids}, nil)
 }
+
+// SetPermissions changes what an installation grants, as its owner does who accepts what the App asks for.
+func (c *Client) SetPermissions(ctx context.Context, id int64, p Permissions) (Installation, error) {
+	var out Installation
+	return out, c.call(ctx, http.MethodPut, fmt.Sprintf("/installations/%d/permissions", id), p, &out)
+}

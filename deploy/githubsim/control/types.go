@@ -68,6 +68,12 @@ type Installation struct {
 	Deliveries []Delivery `json:"deliveries"`
 }
 
+// Permissions replaces what an installation grants. Tokens lose at once what is gone, and only new ones get more.
+type Permissions struct {
+	Permissions map[string]string `json:"permissions"`
+	Options
+}
+
 // Selection adds and removes repositories, by name, of an installation that selects them.
 type Selection struct {
 	Add    []string `json:"add,omitempty"`
