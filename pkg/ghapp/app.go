@@ -29,8 +29,13 @@ type Config struct {
 	PrivateKey config.Secret `env:"PRIVATE_KEY,required" doc:"private key of the GitHub App, PEM"`
 	BaseURL    string        `env:"BASE_URL" envDefault:"https://api.github.com/" doc:"REST root, such as https://HOST/api/v3/ for a GitHub Enterprise Server"`
 	Timeout    time.Duration `env:"TIMEOUT" envDefault:"10s" doc:"limit of one call, its token and its body included"`
-	TokenLag   time.Duration `env:"TOKEN_LAG" envDefault:"3s" doc:"how long a fresh token that GitHub does not know yet is tried again"`
+	TokenLag   time.Duration `env:"TOKEN_LAG" envDefault:"5s" doc:"how long after its minting a token may not be known to all of GitHub: until then a 401, 403 or 404 is doubted"`
 	MaxBody    int64         `env:"MAX_BODY" envDefault:"33554432" doc:"bytes of an answer that are read at most"`
+	Cache      int64         `env:"CACHE" envDefault:"33554432" doc:"bytes of answers that are kept in memory, an eighth at most for one installation, so that what has not changed costs no quota; 0: none"`
+
+	Proxy          config.Secret `env:"PROXY" doc:"proxy before GitHub, such as http://proxy.example.com:3128, with user and password if need be; empty: what HTTPS_PROXY, HTTP_PROXY and NO_PROXY say"`
+	CAFile         string        `env:"CA_FILE" doc:"PEM file of authorities that GitHub's certificate is trusted by beside the machine's own, as of an Enterprise Server"`
+	PrivateNetwork bool          `env:"PRIVATE_NETWORK" doc:"GitHub's name may lead into a private network, as an Enterprise Server's does; an address that BASE_URL has in numbers is meant anyway"`
 }
 
 // Deps are what an App is given; each may be left out.
@@ -52,8 +57,14 @@ func (c Config) Validate() error {
 	if _, err := parseBase(c.BaseURL); err != nil {
 		errs = append(errs, fmt.Errorf("BASE_URL: %w", err))
 	}
-	if c.Timeout < 0 || c.TokenLag < 0 || c.MaxBody < 0 {
-		errs = append(errs, errors.New("TIMEOUT, TOKEN_LAG and MAX_BODY may not be negative"))
+	if c.Timeout < 0 || c.TokenLag < 0 || c.MaxBody < 0 || c.Cache < 0 {
+		errs = append(errs, errors.New("TIMEOUT, TOKEN_LAG, MAX_BODY and CACHE may not be negative"))
+	}
+	if _, err := proxyFor(c.Proxy, &url.URL{}); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := authorities(c.CAFile); err != nil {
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
@@ -64,6 +75,7 @@ type App struct {
 	base   *url.URL
 	key    *rsa.PrivateKey
 	wire   *wire
+	cache  *cache
 	client *Client // speaks as the App itself
 
 	mu      sync.Mutex
@@ -84,11 +96,16 @@ func NewApp(cfg Config, deps Deps) (*App, error) {
 	if err != nil {
 		return nil, fmt.Errorf("github app: %w", err)
 	}
+	if deps.Transport == nil {
+		if deps.Transport, err = newTransport(cfg, base); err != nil {
+			return nil, fmt.Errorf("github app: %w", err)
+		}
+	}
 	w, err := newWire(base, cfg.MaxBody, deps)
 	if err != nil {
 		return nil, fmt.Errorf("github app: %w", err)
 	}
-	a := &App{cfg: cfg, base: base, key: key, wire: w, clients: map[int64]*Client{}}
+	a := &App{cfg: cfg, base: base, key: key, wire: w, cache: newCache(cfg.Cache), clients: map[int64]*Client{}}
 	a.client = a.newClient(0, a.jwt(a.wire.of(0)))
 	return a, nil
 }
@@ -107,8 +124,9 @@ func (a *App) Client(installation int64) *Client {
 	}
 	quota := a.wire.of(installation)
 	minter := a.newClient(installation, a.jwt(quota))
-	src := newTokens(minter, a.cfg.Timeout)
-	c := a.newClient(installation, &authenticated{next: quota, tokens: src, lag: a.cfg.TokenLag})
+	src := newTokens(minter, a.cfg.Timeout, a.cfg.TokenLag)
+	read := &revalidating{next: quota, base: a.base, installation: installation, cache: a.cache, asked: a.wire.revalidated}
+	c := a.newClient(installation, &authenticated{next: read, tokens: src, lag: a.cfg.TokenLag})
 	a.clients[installation] = c
 	return c
 }

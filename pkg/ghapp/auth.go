@@ -5,16 +5,21 @@ import (
 	"time"
 )
 
-// lagPause is between the tries of a fresh token that GitHub does not know yet.
-const lagPause = time.Second
-
-// authenticated puts the installation's token on each request. After a 401, which surely did
-// nothing, it drops that token and sends the request once more with another; only while that fresh
-// one may not have reached all of GitHub is it tried again. Nothing else is ever repeated.
+// authenticated puts the installation's token on each request. A 401 surely did nothing: the token is
+// dropped, and the request sent once more with another. Beside that, reads are tried again while a fresh
+// token may not have reached all of GitHub. Nothing else is ever repeated.
 type authenticated struct {
 	next   http.RoundTripper
 	tokens *tokens
 	lag    time.Duration
+}
+
+// call is one request on its way, which may be sent several times.
+type call struct {
+	token     token
+	refreshed bool
+	until     time.Time // no pause for a fresh token reaches beyond
+	pause     time.Duration
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -24,32 +29,50 @@ func (a *authenticated) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
+	c := &call{token: tok, until: time.Now().Add(a.lag), pause: lagPause}
 	resp, err := a.send(req, tok)
-	if err != nil || resp.StatusCode != http.StatusUnauthorized || !repeatable(req) {
-		return resp, err
-	}
-	a.tokens.invalidate(tok)
-	tok, err = a.tokens.get(req.Context())
-	if err != nil {
-		drain(resp)
-		return nil, err
-	}
-	until := time.Now().Add(a.lag)
-	for {
-		drain(resp)
-		again, err := rewound(req)
-		if err != nil {
-			return nil, err
+	for err == nil && repeatable(req) {
+		again, tokenErr := a.again(c, req, resp)
+		if again || tokenErr != nil {
+			drain(resp)
 		}
-		resp, err = a.send(again, tok)
-		if err != nil || resp.StatusCode != http.StatusUnauthorized {
-			return resp, err
-		}
-		if time.Now().Add(lagPause).After(until) || !pause(req, lagPause) {
-			a.tokens.invalidate(tok)
+		if !again {
+			if tokenErr != nil {
+				return nil, tokenErr
+			}
 			return resp, nil
 		}
+		next, rewindErr := rewound(req)
+		if rewindErr != nil {
+			return nil, rewindErr
+		}
+		resp, err = a.send(next, c.token)
 	}
+	return resp, err
+}
+
+// again says whether the request is to be sent once more, with the call's token.
+func (a *authenticated) again(c *call, req *http.Request, resp *http.Response) (bool, error) {
+	if left := a.lag - time.Since(c.token.minted); left > 0 && turnedAway(resp) {
+		if resp.StatusCode != http.StatusUnauthorized && !reads(req.Method) {
+			doubt(resp.Header, left)
+			return false, nil
+		}
+		if c.wait(req) {
+			return true, nil
+		}
+	}
+	if resp.StatusCode != http.StatusUnauthorized {
+		return false, nil
+	}
+	a.tokens.invalidate(c.token)
+	if c.refreshed {
+		return false, nil
+	}
+	c.refreshed = true
+	var err error
+	c.token, err = a.tokens.get(req.Context())
+	return err == nil, err
 }
 
 func (a *authenticated) send(req *http.Request, tok token) (*http.Response, error) {
@@ -84,16 +107,5 @@ func rewound(req *http.Request) (*http.Request, error) {
 	return again, nil
 }
 
-// drain lets go of an answer; the body of a 401 is in memory already.
+// drain lets go of an answer; the body of a failure is in memory already.
 func drain(resp *http.Response) { _ = resp.Body.Close() }
-
-func pause(req *http.Request, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-req.Context().Done():
-		return false
-	}
-}

@@ -79,16 +79,18 @@ func classifyResponse(resp *http.Response, message string, secondary bool) Failu
 		return Failure{}
 	case s == http.StatusTooManyRequests, s == http.StatusForbidden && (secondary || isLimit(resp.Header, message)):
 		f.Class = Throttled
-		f.Reason, f.RetryAfter = limitOf(resp.Header)
+		f.Reason, f.RetryAfter, f.Advised = limitOf(resp.Header)
 	case s == http.StatusUnauthorized:
 		f.Class, f.Reason = Auth, ReasonBadCredentials
+	case resp.Header.Get(doubted) != "":
+		f.Class, f.Reason, f.RetryAfter = NotExecuted, ReasonTokenLag, lagLeft(resp.Header)
 	case s == http.StatusForbidden:
 		f.Class, f.Reason = Refused, ReasonForbidden
 	case s == http.StatusNotFound, s == http.StatusGone:
 		f.Class, f.Reason = Gone, ReasonNotFound
 	case s >= 500, s == http.StatusRequestTimeout:
 		f.Class, f.Reason = interrupted(f.Method), ReasonServerError
-		f.RetryAfter = retryAfter(resp.Header)
+		f.RetryAfter, f.Advised = retryAfter(resp.Header), retryAfter(resp.Header) > 0
 	case s >= 400:
 		f.Class, f.Reason = Refused, ReasonInvalid
 	case s >= 300 && s != http.StatusNotModified:
@@ -116,6 +118,8 @@ func unanswered(err error, method string) Failure {
 		if f.Class == NotExecuted {
 			f.Class = Refused
 		}
+	case errors.Is(err, errAddress):
+		f.Class, f.Reason = NotExecuted, ReasonAddress
 	case errors.As(err, &dial) && dial.Op == "dial":
 		f.Class, f.Reason = NotExecuted, ReasonNotSent
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -126,7 +130,7 @@ func unanswered(err error, method string) Failure {
 
 // interrupted is the class of a call that may or may not have been carried out.
 func interrupted(method string) Class {
-	if method == http.MethodGet || method == http.MethodHead {
+	if reads(method) {
 		return NotExecuted
 	}
 	return Unknown

@@ -30,12 +30,13 @@ func (c *Client) Do(ctx context.Context, req *http.Request, v any) (*github.Resp
 	defer cancel()
 	var sent atomic.Bool
 	resp, err := c.GitHub.Do(context.WithValue(limited, sentKey{}, &sent), req, v)
-	if err == nil {
+	f := classify(err, req.Method)
+	if f.Class == None { // also 202: accepted is not a failure
+		c.wire.limits.calm(c.Installation, time.Now())
 		return resp, nil
 	}
-	f := classify(err, req.Method)
-	if f.Class == None { // 202: accepted is not a failure
-		return resp, nil
+	if f.Class == Throttled && !f.Advised {
+		f.RetryAfter = c.wire.limits.slowDown(c.Installation, time.Now())
 	}
 	if f.Reason == ReasonCancelled && ctx.Err() == nil { // our own limit, not the caller's
 		f.Reason = ReasonInterrupted
@@ -56,4 +57,4 @@ func (c *Client) Get(ctx context.Context, path string, v any) (*github.Response,
 }
 
 // Quota returns the primary limit as GitHub last told it to this installation.
-func (c *Client) Quota() Quota { return c.wire.quota(c.Installation) }
+func (c *Client) Quota() Quota { return c.wire.limits.quota(c.Installation) }

@@ -61,6 +61,8 @@ const (
 	ReasonMintUnavailable  = "TOKEN_UNAVAILABLE" // no token: GitHub did not answer in time
 	ReasonUnexpected       = "UNEXPECTED_STATUS" // an answer GitHub does not document
 	ReasonCancelled        = "CONTEXT_DONE"      // the caller's context ended
+	ReasonTokenLag         = "TOKEN_LAG"         // a 403 or 404 of a write with a token that not all of GitHub may know yet
+	ReasonAddress          = "ADDRESS_REFUSED"   // GitHub's name leads to an address that it can't have
 )
 
 // suspendedPause is how long a suspended installation is left alone. It is short, because the
@@ -76,6 +78,7 @@ type Failure struct {
 	Method     string        // of the request, "" when not known
 	Message    string        // GitHub's own words, at most 300 bytes: for people, never to be parsed
 	RetryAfter time.Duration // set when Throttled; otherwise advice, 0 when there is none
+	Advised    bool          // RetryAfter is GitHub's word, or follows from it; else it is ours, and grows
 	Mint       bool          // the token could not be had: the request itself was never sent
 	Err        error         // what happened, for errors.As
 }

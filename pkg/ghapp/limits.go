@@ -18,8 +18,12 @@ const (
 // go-github v66 locks a client out by itself: after a secondary limit until the primary reset,
 // which may be most of an hour, and after any answer with nothing remaining. Both need the two
 // headers below, so the transport takes them off each answer and keeps them under names of our
-// own. Pauses are rows of the scheduler, not memory of one process.
+// own. Pauses are rows of the services, not memory of one process.
 const withheld = "Fenceline-Withheld-"
+
+// doubted marks an answer to a write that may say no more than that GitHub does not know the token yet; its
+// value is for how long that may last, in milliseconds.
+const doubted = "Fenceline-Doubted"
 
 var withheldHeaders = [...]string{"Retry-After", "X-Ratelimit-Reset"}
 
@@ -45,22 +49,22 @@ func isLimit(h http.Header, message string) bool {
 		return true
 	}
 	m := strings.ToLower(message)
-	return strings.Contains(m, "secondary rate") || strings.Contains(m, "abuse")
+	return strings.Contains(m, "secondary rate") || strings.Contains(m, "secondary-rate") || strings.Contains(m, "abuse")
 }
 
-// limitOf names the limit that was hit and how long to wait for it.
-func limitOf(h http.Header) (reason string, wait time.Duration) {
+// limitOf names the limit that was hit and how long to wait for it, and whether that is GitHub's word.
+func limitOf(h http.Header) (reason string, wait time.Duration, advised bool) {
 	wait = retryAfter(h)
 	if h.Get("X-Ratelimit-Remaining") == "0" {
 		if wait == 0 {
 			wait = untilReset(h)
 		}
-		return ReasonPrimaryLimit, clampPause(wait)
+		return ReasonPrimaryLimit, clampPause(wait), true
 	}
 	if wait == 0 {
-		wait = plainPause
+		return ReasonSecondaryLimit, plainPause, false
 	}
-	return ReasonSecondaryLimit, clampPause(wait)
+	return ReasonSecondaryLimit, clampPause(wait), true
 }
 
 func clampPause(d time.Duration) time.Duration { return min(max(d, leastPause), mostPause) }
@@ -94,22 +98,4 @@ func serverNow(h http.Header) time.Time {
 		return at
 	}
 	return time.Now()
-}
-
-// Quota is the primary limit of an installation. The zero value means not heard yet.
-type Quota struct {
-	Limit, Remaining int
-	Resource         string
-}
-
-func quotaOf(h http.Header) (Quota, bool) {
-	limit, err := strconv.Atoi(h.Get("X-Ratelimit-Limit"))
-	if err != nil {
-		return Quota{}, false
-	}
-	remaining, err := strconv.Atoi(h.Get("X-Ratelimit-Remaining"))
-	if err != nil {
-		return Quota{}, false
-	}
-	return Quota{Limit: limit, Remaining: remaining, Resource: h.Get("X-Ratelimit-Resource")}, true
 }

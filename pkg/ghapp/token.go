@@ -22,7 +22,12 @@ const (
 // token is opaque: GitHub changes length and shape, so nothing here looks at it.
 type token struct {
 	value   string
+	minted  time.Time
 	expires time.Time // on our clock
+}
+
+func (t token) usable(now time.Time) bool {
+	return t.value != "" && now.Before(t.expires.Add(-usableBefore))
 }
 
 // tokens is the token source of one installation. No lock is held while one is minted: callers
@@ -30,24 +35,29 @@ type token struct {
 type tokens struct {
 	minter  *Client
 	timeout time.Duration
+	lag     time.Duration
 	flight  singleflight.Group
 
 	mu      sync.Mutex
 	current token
+	next    token     // minted in advance: it takes over once all of GitHub knows it
 	renewal time.Time // no background renewal before
 }
 
-func newTokens(minter *Client, timeout time.Duration) *tokens {
-	return &tokens{minter: minter, timeout: timeout}
+func newTokens(minter *Client, timeout, lag time.Duration) *tokens {
+	return &tokens{minter: minter, timeout: timeout, lag: lag}
 }
 
 // get returns a usable token, minting one if need be.
 func (t *tokens) get(ctx context.Context) (token, error) {
 	now := time.Now()
 	t.mu.Lock()
+	if t.next.value != "" && (!t.current.usable(now) || now.Sub(t.next.minted) >= t.lag) {
+		t.current, t.next = t.next, token{}
+	}
 	current := t.current
-	usable := current.value != "" && now.Before(current.expires.Add(-usableBefore))
-	renew := usable && now.After(current.expires.Add(-renewBefore)) && now.After(t.renewal)
+	usable := current.usable(now)
+	renew := usable && t.next.value == "" && now.After(current.expires.Add(-renewBefore)) && now.After(t.renewal)
 	if renew {
 		t.renewal = now.Add(30 * time.Second)
 	}
@@ -75,7 +85,7 @@ func (t *tokens) invalidate(refused token) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.current.value == refused.value {
-		t.current = token{}
+		t.current = token{} // what was minted in advance takes its place
 	}
 }
 
@@ -91,7 +101,11 @@ func (t *tokens) start(ctx context.Context) <-chan singleflight.Result {
 			return token{}, err
 		}
 		t.mu.Lock()
-		t.current = minted
+		if t.current.usable(minted.minted) {
+			t.next = minted
+		} else {
+			t.current = minted
+		}
 		t.mu.Unlock()
 		return minted, nil
 	})
@@ -107,7 +121,7 @@ func (t *tokens) mint(ctx context.Context) (token, error) {
 	if strings.TrimSpace(answer.GetToken()) == "" {
 		return token{}, &Failure{Class: NotExecuted, Reason: ReasonMintUnavailable, Status: resp.StatusCode, Mint: true}
 	}
-	return token{value: answer.GetToken(), expires: start.Add(lifetime(answer, resp))}, nil
+	return token{value: answer.GetToken(), minted: time.Now(), expires: start.Add(lifetime(answer, resp))}, nil
 }
 
 // lifetime is measured on GitHub's clock, which may not be ours.
@@ -124,12 +138,12 @@ func mintFailure(f Failure) Failure {
 	case f.Status == http.StatusUnauthorized:
 		f.Class, f.Reason = Auth, ReasonJWTRefused
 	case f.Status == http.StatusForbidden:
-		f.Class, f.Reason, f.RetryAfter = Throttled, ReasonSuspended, suspendedPause
+		f.Class, f.Reason, f.RetryAfter, f.Advised = Throttled, ReasonSuspended, suspendedPause, true
 	case f.Class == Gone:
 		f.Reason = ReasonInstallationGone
 	case f.Status == http.StatusUnprocessableEntity:
 		f.Class, f.Reason = Refused, ReasonNotGranted
-	case f.Class == Refused:
+	case f.Class == Refused, f.Reason == ReasonAddress:
 	default:
 		f.Class, f.Reason = NotExecuted, ReasonMintUnavailable
 	}

@@ -8,12 +8,10 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/propagation"
@@ -25,6 +23,9 @@ var (
 	errRedirect = errors.New("redirect refused")
 	errTooLarge = errors.New("answer too large")
 )
+
+// scope names the meter.
+const scope = "fenceline/ghapp"
 
 // errorBody bounds the body of an answer that failed: its message is all that is wanted.
 const errorBody = 64 << 10
@@ -39,10 +40,9 @@ type wire struct {
 	maxBody int64
 	next    http.RoundTripper
 	traces  bool // next tells when it has a connection
-	left    metric.Int64Gauge
+	limits  *limits
 
-	mu     sync.Mutex
-	quotas map[int64]Quota
+	revalidated metric.Int64Counter
 }
 
 func newWire(base *url.URL, maxBody int64, deps Deps) (*wire, error) {
@@ -54,19 +54,19 @@ func newWire(base *url.URL, maxBody int64, deps Deps) (*wire, error) {
 	if deps.Meter != nil {
 		meter = deps.Meter
 	}
-	left, err := meter.Meter("fenceline/ghapp").Int64Gauge("fenceline.github.quota.remaining",
-		metric.WithDescription("Requests left of the primary limit, as GitHub last said"))
+	revalidated, err := meter.Meter(scope).Int64Counter("fenceline.github.revalidations",
+		metric.WithDescription("Reads of what was read before: unchanged ones cost no quota"))
 	if err != nil {
-		return nil, fmt.Errorf("quota gauge: %w", err)
+		return nil, fmt.Errorf("revalidations counter: %w", err)
 	}
-	next := deps.Transport
-	if next == nil {
-		next = newTransport()
+	limits, err := newLimits(meter.Meter(scope))
+	if err != nil {
+		return nil, err
 	}
-	_, traces := next.(*http.Transport)
+	_, traces := deps.Transport.(*http.Transport)
 	return &wire{
-		base: base, maxBody: maxBody, traces: traces, left: left, quotas: map[int64]Quota{},
-		next: otelhttp.NewTransport(next,
+		base: base, maxBody: maxBody, traces: traces, limits: limits, revalidated: revalidated,
+		next: otelhttp.NewTransport(deps.Transport,
 			otelhttp.WithTracerProvider(tracer), otelhttp.WithMeterProvider(meter),
 			// Our trace ids are nothing to GitHub, so no header carries them there.
 			otelhttp.WithPropagators(propagation.NewCompositeTextMapPropagator()),
@@ -74,22 +74,9 @@ func newWire(base *url.URL, maxBody int64, deps Deps) (*wire, error) {
 	}, nil
 }
 
-func newTransport() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = 32
-	t.TLSHandshakeTimeout = 5 * time.Second
-	return t
-}
-
 // of returns the transport of one installation, on the shared connections.
 func (w *wire) of(installation int64) http.RoundTripper {
 	return &leg{wire: w, installation: installation}
-}
-
-func (w *wire) quota(installation int64) Quota {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.quotas[installation]
 }
 
 type leg struct {
@@ -109,11 +96,7 @@ func (l *leg) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if q, ok := quotaOf(resp.Header); ok {
-		l.mu.Lock()
-		l.quotas[l.installation] = q
-		l.mu.Unlock()
-		l.left.Record(req.Context(), int64(q.Remaining), metric.WithAttributes(
-			attribute.Int64("fenceline.github.installation", l.installation), attribute.String("fenceline.github.resource", q.Resource)))
+		l.limits.heard(l.installation, q, time.Now())
 	}
 	withhold(resp.Header)
 	if resp.StatusCode >= 400 {
@@ -151,7 +134,7 @@ func (l *leg) marked(req *http.Request) *http.Request {
 // never travel to another host.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	first := via[0]
-	if first.Method != http.MethodGet && first.Method != http.MethodHead {
+	if !reads(first.Method) {
 		return fmt.Errorf("%w: of a %s", errRedirect, first.Method)
 	}
 	if !sameHost(req.URL, first.URL) {

@@ -1,0 +1,280 @@
+package ghapp
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-github/v66/github"
+)
+
+// tagged is a GitHub that tags its answers by path, as GitHub does: a tag says nothing of a list's other pages.
+type tagged struct {
+	mu    sync.Mutex
+	body  string
+	link  string
+	sent  []string // conditions, "" for none
+	spent int      // of the quota
+}
+
+func (g *tagged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	tag := fmt.Sprintf(`W/"%s-%s-%x"`, r.Header.Get("Accept"), strings.SplitN(r.Header.Get("Authorization"), "-", 3)[1], g.body)
+	g.sent = append(g.sent, r.Header.Get("If-None-Match"))
+	w.Header().Set("ETag", tag)
+	w.Header().Set("X-RateLimit-Limit", "5000")
+	if r.Header.Get("If-None-Match") == tag {
+		w.Header().Set("X-RateLimit-Remaining", strconv.Itoa(5000-g.spent))
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	g.spent++
+	w.Header().Set("X-RateLimit-Remaining", strconv.Itoa(5000-g.spent))
+	w.Header().Set("Content-Type", "application/json")
+	if g.link != "" {
+		w.Header().Set("Link", g.link)
+	}
+	_, _ = w.Write([]byte(g.body))
+}
+
+func (g *tagged) says(body, link string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.body, g.link = body, link
+}
+
+func keeping(c *Config) { c.Cache = 1 << 20 }
+
+func read(t *testing.T, c *Client, path string) string {
+	t.Helper()
+	var v any
+	if _, err := c.Get(t.Context(), path, &v); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(v)
+}
+
+func TestUnchangedCostsNoQuota(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{
+		"repositories/1", "repositories/1/pulls/7", "repositories/1/pulls?state=open&per_page=100", "repositories/1/pulls/7/reviews",
+		"repositories/1/pulls/7/comments", "repositories/1/issues/7/comments?per_page=100", "repositories/1/commits/abc/check-runs?per_page=100",
+		"installation/repositories?per_page=100&page=1",
+	} {
+		for _, base := range []string{"", "/api/v3"} {
+			g := &tagged{body: `{"n":1}`}
+			h := newHub(t, g.ServeHTTP)
+			h.Config.Handler = http.StripPrefix(base, h.Config.Handler)
+			c := h.app(t, keeping, func(c *Config) { c.BaseURL += base }).Client(1)
+			for _, want := range []string{"map[n:1]", "map[n:1]", "map[n:2]", "map[n:2]"} {
+				if want == "map[n:2]" {
+					g.says(`{"n":2}`, "")
+				}
+				if got := read(t, c, path); got != want {
+					t.Fatalf("%s: read %s, want %s", path, got, want)
+				}
+			}
+			if len(g.sent) != 4 || g.spent != 2 {
+				t.Errorf("%s below %q: %d of %d reads cost quota, want 2 of 4", path, base, g.spent, len(g.sent))
+			}
+			if q := c.Quota(); q.Remaining != 4998 {
+				t.Errorf("%s: quota of %d left, as an unchanged answer said 4998", path, q.Remaining)
+			}
+		}
+	}
+}
+
+// What decides about rights, is long or read once is asked plainly, and so is every page of a longer list.
+func TestReadsThatAreNotKept(t *testing.T) {
+	t.Parallel()
+	full := "[" + strings.Repeat("1,", 99) + "1]"
+	for name, c := range map[string]struct{ path, body, link string }{
+		"permission":       {"repositories/1/collaborators/ann/permission", `{}`, ""},
+		"contents":         {"repositories/1/contents/a.go?ref=abc", `{}`, ""},
+		"comparison":       {"repositories/1/compare/a...b", `{}`, ""},
+		"somebody":         {"users/ann", `{}`, ""},
+		"a page of more":   {"repositories/1/issues/7/comments?per_page=2", `[1]`, `<http://x/?page=2>; rel="next"`},
+		"a full page":      {"repositories/1/issues/7/comments?per_page=100", full, ""},
+		"full by default":  {"repositories/1/issues/7/comments", "[" + strings.Repeat("1,", 29) + "1]", ""},
+		"no page size":     {"repositories/1/issues/7/comments?per_page=x", full, ""},
+		"longer than kept": {"repositories/1/pulls/7", `"` + strings.Repeat("x", keptBody) + `"`, ""},
+		"not JSON":         {"repositories/1/pulls/7/comments", `[1,`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := &tagged{body: c.body, link: c.link}
+			cl := newHub(t, g.ServeHTTP).app(t, keeping).Client(1)
+			for range 2 {
+				var v any
+				_, _ = cl.Get(t.Context(), c.path, &v)
+			}
+			if len(g.sent) != 2 || g.sent[1] != "" {
+				t.Errorf("sent conditions %q", g.sent)
+			}
+		})
+	}
+}
+
+// A list that was short and grows past its first page is read whole.
+func TestListThatGrowsIsSeen(t *testing.T) {
+	t.Parallel()
+	g := &tagged{}
+	c := newHub(t, g.ServeHTTP).app(t, keeping).Client(1)
+	next := func(body, link string) (string, int) {
+		g.says(body, link)
+		var v any
+		resp, err := c.Get(t.Context(), "repositories/1/issues/7/comments?per_page=2", &v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(v), resp.NextPage
+	}
+	for _, step := range []struct {
+		body, link string
+		next       int
+	}{
+		{`[1]`, "", 0}, {`[1]`, "", 0}, {`[1,2]`, "", 0}, {`[1,2]`, `<http://x/?page=2>; rel="next"`, 2}, {`[1,2]`, `<http://x/?page=2>; rel="next"`, 2},
+	} {
+		if _, page := next(step.body, step.link); page != step.next {
+			t.Errorf("%s %s: next page %d, want %d", step.body, step.link, page, step.next)
+		}
+	}
+}
+
+func TestKeptIsOfOneInstallationAndMediaType(t *testing.T) {
+	t.Parallel()
+	g := &tagged{body: `{"n":1}`}
+	a := newHub(t, g.ServeHTTP).app(t, keeping)
+	read(t, a.Client(1), "repositories/1/pulls/7")
+	read(t, a.Client(2), "repositories/1/pulls/7")
+	if g.sent[1] != "" {
+		t.Error("a tag of one installation was sent for another")
+	}
+	req, err := a.Client(1).GitHub.NewRequest(http.MethodGet, "repositories/1/pulls/7", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "application/vnd.github.diff")
+	if _, err := a.Client(1).Do(t.Context(), req, nil); err != nil {
+		t.Fatal(err)
+	}
+	if g.sent[2] != "" {
+		t.Error("a tag of one media type was sent for another")
+	}
+	if req.Header.Get("If-None-Match") != "" {
+		t.Error("the caller's request was changed")
+	}
+}
+
+func TestKeptNothing(t *testing.T) {
+	t.Parallel()
+	g := &tagged{body: `{}`}
+	c := newHub(t, g.ServeHTTP).app(t).Client(1)
+	read(t, c, "repositories/1/pulls/7")
+	read(t, c, "repositories/1/pulls/7")
+	if g.spent != 2 {
+		t.Errorf("%d reads cost quota, want 2", g.spent)
+	}
+}
+
+func TestWhatIsGoneIsNotKept(t *testing.T) {
+	t.Parallel()
+	g := &tagged{body: `{}`}
+	gone := false
+	c := newHub(t, func(w http.ResponseWriter, r *http.Request) {
+		if gone {
+			http.NotFound(w, r)
+			return
+		}
+		g.ServeHTTP(w, r)
+	}).app(t, keeping).Client(1)
+	read(t, c, "repositories/1/pulls/7")
+	gone = true
+	if _, err := c.Get(t.Context(), "repositories/1/pulls/7", nil); Classify(err).Class != Gone {
+		t.Errorf("read %v of what is gone", err)
+	}
+	gone = false
+	read(t, c, "repositories/1/pulls/7")
+	if g.spent != 2 {
+		t.Errorf("%d reads cost quota, want 2", g.spent)
+	}
+}
+
+func TestKeptIsBounded(t *testing.T) {
+	t.Parallel()
+	c := newCache(80 << 10)
+	add := func(installation int64, n, size int) place {
+		p := place{installation, strconv.Itoa(n), ""}
+		c.put(&kept{place: p, tag: "x", body: make([]byte, size)})
+		return p
+	}
+	for n := range 1000 {
+		add(1, n, 1000)
+	}
+	if c.filled > 10<<10 || c.own[1].filled != c.filled {
+		t.Errorf("one installation holds %d bytes of %d", c.filled, c.limit)
+	}
+	last := place{1, "999", ""}
+	if c.get(last) == nil {
+		t.Error("the newest is gone")
+	}
+	for i := range int64(100) {
+		add(i+2, 0, 1000)
+	}
+	if c.filled > c.limit || len(c.at) != c.all.Len() {
+		t.Errorf("%d bytes, %d places, %d in order", c.filled, len(c.at), c.all.Len())
+	}
+	if c.get(last) != nil {
+		t.Error("the least recently used is there still")
+	}
+	if add(7, 1, 11<<10); c.get(place{7, "1", ""}) != nil {
+		t.Error("one that is more than an installation's share was kept")
+	}
+	for p := range c.at {
+		c.drop(p)
+	}
+	if c.filled != 0 || len(c.own) != 0 || c.all.Len() != 0 {
+		t.Errorf("%d bytes, %d shelves left", c.filled, len(c.own))
+	}
+}
+
+func TestTornAnswerIsNotKept(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	h := newHub(t, func(w http.ResponseWriter, r *http.Request) {
+		calls++
+		w.Header().Set("ETag", `"x"`)
+		if r.Header.Get("If-None-Match") != "" {
+			t.Error("asked whether what was torn is valid")
+		}
+		w.Header().Set("Content-Length", "1000")
+		_, _ = w.Write([]byte(`{"n":1}`))
+	})
+	c := h.app(t, keeping).Client(1)
+	for range 2 {
+		var v []github.IssueComment
+		_, _ = c.Get(t.Context(), "repositories/1/pulls/7", &v)
+	}
+}
+
+func TestManyReadersOfWhatIsKept(t *testing.T) {
+	t.Parallel()
+	g := &tagged{body: `{"n":1}`}
+	c := newHub(t, g.ServeHTTP).app(t, keeping).Client(1)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			for range 5 {
+				var v map[string]int
+				if _, err := c.Get(t.Context(), "repositories/1/pulls/7", &v); err != nil || v["n"] != 1 {
+					t.Errorf("%v, %v", v, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
