@@ -125,6 +125,7 @@ func start(ctx context.Context, cfg Config, files webhook.SecretFiles, p *boot.P
 			schedulerv1.SchedulerService_RecordActivity_FullMethodName,
 			schedulerv1.SchedulerService_RecordIntegration_FullMethodName,
 			publisherv1.PublisherService_PublishReply_FullMethodName,
+			publisherv1.PublisherService_ConfigureProject_FullMethodName,
 		),
 		Settings: cfg.Outbox, Log: p.Log, Tracer: p.Tracer, Meter: p.Meter,
 	})

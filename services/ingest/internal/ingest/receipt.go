@@ -98,6 +98,7 @@ type Project struct {
 	InstallationID int64
 	State          ProjectState
 	CreatedAt      time.Time
+	Surfaces       []Surface // in their order; none of one that has moved
 }
 
 // InstallationCursor is where a page of installations begins: after this one. Ids are unique on a host only.

@@ -48,7 +48,7 @@ func (s *Integrations) BindInstallation(ctx context.Context, req *ingestv1.BindI
 func (s *Integrations) EnrollProject(ctx context.Context, req *ingestv1.EnrollProjectRequest) (*ingestv1.EnrollProjectResponse, error) {
 	p, err := s.enrol.Enrol(ctx, ingest.Project{
 		Tenant: ingest.TenantID(id(req.GetTenant())), Host: req.GetHost(), InstallationID: req.GetInstallationId(),
-		RepositoryID: req.GetRepositoryId(), Repository: req.GetRepository(),
+		RepositoryID: req.GetRepositoryId(), Repository: req.GetRepository(), Surfaces: surfacesIn(req.GetSurfaces()),
 	})
 	if err != nil {
 		return nil, err
@@ -110,5 +110,33 @@ func project(p ingest.Project) *ingestv1.Project {
 	return &ingestv1.Project{
 		ProjectId: p.ID.String(), Tenant: p.Tenant.String(), Host: p.Host, RepositoryId: p.RepositoryID,
 		Repository: p.Repository, InstallationId: p.InstallationID, State: string(p.State), CreatedAt: stamp(p.CreatedAt),
+		Surfaces: surfacesOut(p.Surfaces),
 	}
+}
+
+var surfaces = map[ingestv1.Surface]ingest.Surface{
+	ingestv1.Surface_SURFACE_SUMMARY:       ingest.SurfaceSummary,
+	ingestv1.Surface_SURFACE_REVIEW:        ingest.SurfaceReview,
+	ingestv1.Surface_SURFACE_CHECK_RUN:     ingest.SurfaceCheckRun,
+	ingestv1.Surface_SURFACE_COMMIT_STATUS: ingest.SurfaceCommitStatus,
+}
+
+func surfacesIn(chosen []ingestv1.Surface) []ingest.Surface {
+	var in []ingest.Surface
+	for _, s := range chosen {
+		in = append(in, surfaces[s])
+	}
+	return in
+}
+
+func surfacesOut(chosen []ingest.Surface) []ingestv1.Surface {
+	var out []ingestv1.Surface
+	for _, s := range chosen {
+		for wire, own := range surfaces {
+			if own == s {
+				out = append(out, wire)
+			}
+		}
+	}
+	return out
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/fenceline-dev/fenceline/pkg/outbox"
+	publisherv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/publisher/v1"
 	schedulerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1"
 	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
 )
@@ -110,6 +111,25 @@ func changeMessage(tenant ingest.TenantID, event, host string, installation int6
 func named(m outbox.Message, repository string) outbox.Message {
 	m.Request.(*schedulerv1.RecordIntegrationRequest).Repository = repository
 	return m
+}
+
+// surfacesMessage tells the publisher what a project chose.
+func surfacesMessage(tenant ingest.TenantID, project ingest.ProjectID, version int64, surfaces []ingest.Surface) outbox.Message {
+	req := &publisherv1.ConfigureProjectRequest{Tenant: tenant.String(), ProjectId: project.String(), Version: version}
+	for _, s := range surfaces {
+		req.Surfaces = append(req.Surfaces, projectSurfaces[s])
+	}
+	return outbox.Message{
+		Destination: publisherv1.PublisherService_ConfigureProject_FullMethodName,
+		Request:     req, Key: fmt.Sprintf("surfaces:%s:%d", project, version), Tenant: uuid.UUID(tenant),
+	}
+}
+
+var projectSurfaces = map[ingest.Surface]publisherv1.ProjectSurface{
+	ingest.SurfaceSummary:      publisherv1.ProjectSurface_PROJECT_SURFACE_SUMMARY,
+	ingest.SurfaceReview:       publisherv1.ProjectSurface_PROJECT_SURFACE_REVIEW,
+	ingest.SurfaceCheckRun:     publisherv1.ProjectSurface_PROJECT_SURFACE_CHECK_RUN,
+	ingest.SurfaceCommitStatus: publisherv1.ProjectSurface_PROJECT_SURFACE_COMMIT_STATUS,
 }
 
 var changeKinds = map[ingest.ChangeKind]schedulerv1.IntegrationChange{

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	"github.com/fenceline-dev/fenceline/pkg/pg"
 	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
 )
@@ -34,7 +35,8 @@ func (s *Store) Bind(ctx context.Context, in ingest.Installation) (ingest.Instal
 }
 
 // Enrol enrols a repository of a bound account. Idempotent; a removed project is enrolled again, and the
-// scheduler is told.
+// scheduler is told. With surfaces the project chooses those, and the publisher is told where they are others than
+// before.
 func (s *Store) Enrol(ctx context.Context, p ingest.Project) (ingest.Project, error) {
 	var out ingest.Project
 	err := s.db.System(ctx, func(tx *pg.Tx) (err error) {
@@ -79,10 +81,32 @@ func (s *Store) enrolOne(ctx context.Context, tx *pg.Tx, p ingest.Project) (inge
 	tx.OnCommit(s.tell)
 	cause := "enrol:" + added[0].ID.String() + ":" + newID().String()
 	msgs := changeMessages(p.Tenant, cause, p.Host, p.InstallationID, ingest.ChangeAdded, restored(added))
+	chosen, err := choose(ctx, tx, p.Tenant, added[0].ID, ingest.Surfaces(p.Surfaces))
+	if err != nil {
+		return ingest.Project{}, err
+	}
+	msgs = append(msgs, chosen...)
 	if err := s.outbox.Enqueue(ctx, tx, msgs...); err != nil {
 		return ingest.Project{}, err
 	}
 	return collectOne(ctx, tx, getProject, pgx.NamedArgs{"tenant": p.Tenant, "id": added[0].ID}, scanProject)
+}
+
+// choose stores the surfaces that a project chooses, and returns what the publisher has to be told: nothing where
+// none are named, or the same.
+func choose(ctx context.Context, tx *pg.Tx, tenant ingest.TenantID, project ingest.ProjectID, surfaces []ingest.Surface) ([]outbox.Message, error) {
+	if len(surfaces) == 0 {
+		return nil, nil
+	}
+	var version int64
+	err := tx.QueryRow(ctx, chooseSurfaces, pgx.NamedArgs{"tenant": tenant, "id": project, "surfaces": surfaces}).Scan(&version)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("choose surfaces: %w", err)
+	}
+	return []outbox.Message{surfacesMessage(tenant, project, version, surfaces)}, nil
 }
 
 // Replay makes new activity out of a receipt and returns the replay's number. Idempotent on the key, which

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fenceline-dev/fenceline/pkg/pgtest"
+	publisherv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/publisher/v1"
 	schedulerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1"
 	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
 )
@@ -77,6 +79,8 @@ func TestBindAtOnce(t *testing.T) {
 	expectRows(t, d, rows{Accounts: 1, Installations: 1})
 }
 
+var usual = []ingest.Surface{ingest.SurfaceSummary, ingest.SurfaceReview, ingest.SurfaceCheckRun}
+
 func TestEnrol(t *testing.T) {
 	t.Parallel()
 	s, d := setup(t, explicit(allow()))
@@ -92,11 +96,11 @@ func TestEnrol(t *testing.T) {
 		return s.Enrol(t.Context(), ingest.Project{Tenant: tenant, Host: host, InstallationID: installation, RepositoryID: r.ID, Repository: r.Name})
 	}
 	first, err := enrol(mine, acmeInstalled, rocket)
-	want := ingest.Project{Tenant: mine, Host: host, RepositoryID: rocket.ID, Repository: rocket.Name, InstallationID: acmeInstalled, State: "enrolled"}
+	want := ingest.Project{Tenant: mine, Host: host, RepositoryID: rocket.ID, Repository: rocket.Name, InstallationID: acmeInstalled, State: "enrolled", Surfaces: usual}
 	if diff := cmp.Diff(want, first, cmpopts.IgnoreFields(want, "CreatedAt", "ID")); err != nil || diff != "" || first.ID == (ingest.ProjectID{}) {
 		t.Fatalf("enrol: %v (-want +got):\n%s", err, diff)
 	}
-	if got, err := enrol(mine, acmeInstalled, rocket); err != nil || got != first {
+	if got, err := enrol(mine, acmeInstalled, rocket); err != nil || !cmp.Equal(got, first) {
 		t.Errorf("enrol again: %+v, %v; want %+v", got, err, first)
 	}
 	for what, tc := range map[string]struct {
@@ -118,7 +122,7 @@ func TestEnrol(t *testing.T) {
 	expect(t, "an enrolled one", deliver(t, s, "pr", pull(acmeInstalled, rocket)), ingest.TriggerReview, "revision")
 	deliver(t, s, "gone", repositories("removed", acmeInstalled, acme, 1, rocket))
 	expect(t, "a removed one", deliver(t, s, "late", pull(acmeInstalled, rocket)), ingest.Ignore, "project_removed")
-	if got, err := enrol(mine, acmeInstalled, rocket); err != nil || got != first {
+	if got, err := enrol(mine, acmeInstalled, rocket); err != nil || !cmp.Equal(got, first) {
 		t.Errorf("enrol what was removed: %+v, %v; want %+v", got, err, first)
 	}
 	expect(t, "one that was enrolled again", deliver(t, s, "back", pull(acmeInstalled, rocket)), ingest.TriggerReview, "revision")
@@ -129,6 +133,87 @@ func TestEnrol(t *testing.T) {
 	if _, err := enrol(mine, acmeInstalled, sled); !errors.Is(err, ingest.ErrInstallationDeleted) {
 		t.Errorf("under a deleted installation: %v, want %v", err, ingest.ErrInstallationDeleted)
 	}
+}
+
+// TestChooseSurfaces: the publisher is told of every change, once, in the transaction that makes it, and of
+// nothing that changes nothing.
+func TestChooseSurfaces(t *testing.T) {
+	t.Parallel()
+	s, d := setup(t, explicit(allow()))
+	bound, err := s.Bind(t.Context(), ingest.Installation{Host: host, ID: acmeInstalled, Account: acme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	const summary, review, check, status = ingest.SurfaceSummary, ingest.SurfaceReview, ingest.SurfaceCheckRun, ingest.SurfaceCommitStatus
+	for _, tc := range []struct {
+		what       string
+		repository ingest.Repository
+		chosen     []ingest.Surface
+		want       []ingest.Surface
+		told       string
+	}{
+		{"a new one that chooses nothing", rocket, nil, usual, ""},
+		{"the usual, in words", rocket, []ingest.Surface{check, review, summary}, usual, ""},
+		{"others", rocket, []ingest.Surface{status, summary}, []ingest.Surface{summary, status}, "1 SUMMARY COMMIT_STATUS"},
+		{"the same again", rocket, []ingest.Surface{summary, status}, []ingest.Surface{summary, status}, ""},
+		{"enrolled again, choosing nothing", rocket, nil, []ingest.Surface{summary, status}, ""},
+		{"back to the usual", rocket, usual, usual, "2 SUMMARY REVIEW CHECK_RUN"},
+		{"a new one that chooses the usual", sled, usual, usual, ""},
+		{"a new one that chooses others", ingest.Repository{ID: 77, Name: "acme/anvil"}, []ingest.Surface{check}, []ingest.Surface{check}, "1 CHECK_RUN"},
+	} {
+		p, err := s.Enrol(t.Context(), ingest.Project{
+			Tenant: bound.Tenant, Host: host, InstallationID: acmeInstalled, RepositoryID: tc.repository.ID, Repository: tc.repository.Name, Surfaces: tc.chosen,
+		})
+		if diff := cmp.Diff(tc.want, p.Surfaces); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", tc.what, err, diff)
+		}
+		if tc.told != "" {
+			told = append(told, fmt.Sprintf("surfaces:%s:%s", p.ID, tc.told))
+		}
+		if diff := cmp.Diff(told, configured(t, d)); diff != "" {
+			t.Errorf("%s: the publisher is told (-want +got):\n%s", tc.what, diff)
+		}
+	}
+	deliver(t, s, "gone", repositories("removed", acmeInstalled, acme, 1, rocket))
+	deliver(t, s, "back", repositories("added", acmeInstalled, acme, 2, rocket))
+	projects, err := s.Projects(t.Context(), bound.Tenant, ingest.ProjectID{}, 10)
+	if err != nil || len(projects) != 3 || !cmp.Equal(projects[2].Surfaces, []ingest.Surface{check}) {
+		t.Errorf("listed %+v, %v", projects, err)
+	}
+	if diff := cmp.Diff(told, configured(t, d)); diff != "" {
+		t.Errorf("removed and added again, the publisher is told (-want +got):\n%s", diff)
+	}
+}
+
+// configured are the messages to the publisher about projects: key, surfaces.
+func configured(t *testing.T, d *pgtest.DB) []string {
+	t.Helper()
+	const from = ` FROM ingest.outbox WHERE destination LIKE '%/ConfigureProject' ORDER BY id`
+	keys, err := pgxAll[string](t, d, `SELECT key`+from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payloads, err := pgxAll[[]byte](t, d, `SELECT payload`+from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for i, payload := range payloads {
+		var req publisherv1.ConfigureProjectRequest
+		if err := proto.Unmarshal(payload, &req); err != nil {
+			t.Fatal(err)
+		}
+		line := fmt.Sprintf("surfaces:%s:%d", req.GetProjectId(), req.GetVersion())
+		if want := req.GetTenant() + ":" + line; keys[i] != want {
+			t.Errorf("key %s, want %s", keys[i], want)
+		}
+		for _, s := range req.GetSurfaces() {
+			line += " " + strings.TrimPrefix(s.String(), "PROJECT_SURFACE_")
+		}
+		all = append(all, line)
+	}
+	return all
 }
 
 // TestEnrolAtOnce: two tenants ask for one repository, over and over: one has it, and the other is told.

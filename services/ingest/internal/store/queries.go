@@ -69,6 +69,13 @@ ON CONFLICT ON CONSTRAINT projects_once DO UPDATE
  WHERE p.tenant = EXCLUDED.tenant AND (@at::timestamptz IS NULL OR p.changed_at <= @at)
 RETURNING p.id, EXISTS (SELECT FROM gone AS g WHERE g.id = p.id) AS restored`
 
+	// The same choice again is no row, and no new version.
+	chooseSurfaces = `
+UPDATE ingest.projects AS p
+   SET surfaces = @surfaces, surfaces_version = p.surfaces_version + 1
+ WHERE p.tenant = @tenant AND p.id = @id AND p.surfaces <> @surfaces
+RETURNING p.surfaces_version`
+
 	removeProjects = `
 UPDATE ingest.projects AS p
    SET state = 'removed', changed_at = @at, removed_at = clock_timestamp()
@@ -92,19 +99,19 @@ SELECT i.tenant, i.host, i.installation_id, i.account_id, a.login, i.state, i.cr
 
 	// With those that have moved, which are never a row of projects again.
 	everyProject = `(
-  SELECT p.id, p.tenant, p.host, p.repository_id, p.repository, p.installation_id, p.state, p.created_at
+  SELECT p.id, p.tenant, p.host, p.repository_id, p.repository, p.installation_id, p.state, p.created_at, p.surfaces
     FROM ingest.projects AS p
    UNION ALL
-  SELECT f.id, f.tenant, f.host, f.repository_id, f.repository, f.installation_id, 'moved', f.created_at
+  SELECT f.id, f.tenant, f.host, f.repository_id, f.repository, f.installation_id, 'moved', f.created_at, '{}'::text[]
     FROM ingest.former_projects AS f)`
 
 	getProject = `
-SELECT p.id, p.tenant, p.host, p.repository_id, p.repository, p.installation_id, p.state, p.created_at
+SELECT p.id, p.tenant, p.host, p.repository_id, p.repository, p.installation_id, p.state, p.created_at, p.surfaces
   FROM ` + everyProject + ` AS p
  WHERE p.tenant = @tenant AND p.id = @id`
 
 	listProjects = `
-SELECT p.id, p.tenant, p.host, p.repository_id, p.repository, p.installation_id, p.state, p.created_at
+SELECT p.id, p.tenant, p.host, p.repository_id, p.repository, p.installation_id, p.state, p.created_at, p.surfaces
   FROM ` + everyProject + ` AS p
  WHERE p.tenant = @tenant AND p.id > @after
  ORDER BY p.id
@@ -153,7 +160,7 @@ RETURNING replay`
 var queries = map[string]string{
 	"insertReceipt": insertReceipt, "countDuplicate": countDuplicate, "getIntegration": getIntegration,
 	"bindAccount": bindAccount, "lockAccount": lockAccount, "insertInstallation": insertInstallation,
-	"setInstallation": setInstallation, "enrolProjects": enrolProjects, "removeProjects": removeProjects,
+	"setInstallation": setInstallation, "enrolProjects": enrolProjects, "chooseSurfaces": chooseSurfaces, "removeProjects": removeProjects,
 	"getInstallation": getInstallation, "listInstallations": listInstallations, "getProject": getProject, "listProjects": listProjects,
 	"listDeliveries": listDeliveries, "getDelivery": getDelivery, "lockDelivery": lockDelivery,
 	"getReplay": getReplay, "insertReplay": insertReplay,

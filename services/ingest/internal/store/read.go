@@ -113,6 +113,6 @@ func scanInstallation(row pgx.CollectableRow) (ingest.Installation, error) {
 
 func scanProject(row pgx.CollectableRow) (ingest.Project, error) {
 	var p ingest.Project
-	err := row.Scan(&p.ID, &p.Tenant, &p.Host, &p.RepositoryID, &p.Repository, &p.InstallationID, &p.State, &p.CreatedAt)
+	err := row.Scan(&p.ID, &p.Tenant, &p.Host, &p.RepositoryID, &p.Repository, &p.InstallationID, &p.State, &p.CreatedAt, &p.Surfaces)
 	return p, err
 }
