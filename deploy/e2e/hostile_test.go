@@ -29,7 +29,7 @@ func TestHostilePullRequests(t *testing.T) {
 		silent bool     // nothing found
 	}{
 		"names":         {commit: control.Commit{Files: names}},
-		"320 files":     {commit: control.Commit{Files: many}, says: []string{"beyond GitHub's limit"}},
+		"320 files":     {commit: control.Commit{Files: many}, says: []string{"20 more findings, over the limit of 300"}},
 		"a huge file":   {commit: control.Commit{Files: map[string]string{"huge.txt": strings.Repeat(conflicted, 40_000)}}, says: []string{"huge.txt"}, silent: true},
 		"3 MB of diffs": {commit: control.Commit{Files: large(12, 250_000)}, says: []string{"large"}},
 		"one long line": {commit: control.Commit{Files: map[string]string{"line.txt": strings.Repeat("x", 300_000)}}, silent: true},

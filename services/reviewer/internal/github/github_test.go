@@ -96,6 +96,7 @@ func TestReadPull(t *testing.T) {
 		"closed draft":    {body(pullJSON("closed", `, "draft": true`)), with(func(p *Pull) { p.State = Closed }), ghapp.None},
 		"merged":          {body(pullJSON("closed", `, "merged": true`)), with(func(p *Pull) { p.State = Merged }), ghapp.None},
 		"fork":            {body(strings.Replace(pullJSON("open", ""), `{"id": 42}`, `{"id": 43}`, 1)), with(func(p *Pull) { p.Fork = true }), ghapp.None},
+		"mergeable null":  {body(pullJSON("open", `, "mergeable": null, "merge_commit_sha": null, "draft": null, "merged": false`)), open, ghapp.None},
 		"fork is gone":    {body(strings.Replace(pullJSON("open", ""), `{"id": 42}`, `null`, 1)), with(func(p *Pull) { p.Fork = true }), ghapp.None},
 		"not found":       {status(404), Pull{State: Gone}, ghapp.None},
 		"gone":            {status(410), Pull{State: Gone}, ghapp.None},
@@ -165,7 +166,7 @@ func TestBranchNamesAreEscaped(t *testing.T) {
 		"main": "main", "a/b/c": "a%2Fb%2Fc", "fix#1": "fix%231", "50%": "50%25", "what?": "what%3F", "a+b": "a+b", "ü": "%C3%BC", "a@{b": "a@%7Bb",
 	} {
 		s := source(t, map[string]http.HandlerFunc{compareURI(escaped): body(compareJSON)})
-		if _, err := s.Compare(t.Context(), 1, 42, Pull{HeadSHA: head, BaseRef: ref}); err != nil {
+		if _, err := s.Compare(t.Context(), 1, 42, 7, Pull{HeadSHA: head, BaseRef: ref}); err != nil {
 			t.Errorf("%s: %v", ref, err)
 		}
 	}
@@ -184,29 +185,9 @@ func TestCompareFailures(t *testing.T) {
 		"no merge base":     {body(`{"base_commit": {"sha": "` + base + `"}}`), ghapp.NotExecuted, false},
 	} {
 		s := source(t, map[string]http.HandlerFunc{compareURI("main"): c.answer})
-		_, err := s.Compare(t.Context(), 1, 42, Pull{HeadSHA: head, BaseRef: "main"})
+		_, err := s.Compare(t.Context(), 1, 42, 7, Pull{HeadSHA: head, BaseRef: "main"})
 		if f := ghapp.Classify(err); f.Class != c.class || errors.Is(err, ErrNoComparison) != c.nothing {
 			t.Errorf("%s: %s, %v", name, f.Class, err)
-		}
-	}
-}
-
-func TestFilesBeyondTheLimitAreCounted(t *testing.T) {
-	t.Parallel()
-	for changed, want := range map[int]string{300: "", 301: "1 files beyond GitHub's limit of 300 in a comparison", 2999: "2699 files beyond GitHub's limit of 300 in a comparison", 0: ""} {
-		files := strings.Repeat(`{"filename": "a", "status": "added", "patch": "@@ -0,0 +1 @@\n+a"},`, 299) + `{"filename": "a", "status": "added"}`
-		answer := fmt.Sprintf(`{"base_commit": {"sha": %q}, "merge_base_commit": {"sha": %q}, "files": [%s]}`, base, merge, files)
-		s := source(t, map[string]http.HandlerFunc{compareURI("main"): body(answer)})
-		c, err := s.Compare(t.Context(), 1, 42, Pull{HeadSHA: head, BaseRef: "main", ChangedFiles: changed})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		if len(c.LeftOut) > 0 {
-			got = c.LeftOut[0].Reason
-		}
-		if got != want {
-			t.Errorf("%d changed: %q, want %q", changed, got, want)
 		}
 	}
 }

@@ -19,6 +19,10 @@ import (
 // histories share nothing, or GitHub has not seen the head yet.
 var ErrNoComparison = errors.New("nothing to compare")
 
+// ErrMoved means that the pull request or its base changed while it was read. What was read belongs to no
+// one moment, and reading again may do better.
+var ErrMoved = errors.New("moved while it was read")
+
 // State is what a pull request is now.
 type State string
 
@@ -55,16 +59,18 @@ type Reading struct {
 	Comparison
 }
 
-// Limits bound what is fetched beside the comparison.
+// Limits bound what is kept of a comparison, and fetched beside it.
 type Limits struct {
 	Contents     int // files of one comparison
 	ContentBytes int // of one file
 	TotalBytes   int // of one comparison
+	PatchBytes   int // of the diffs that are kept of one comparison
 }
 
-// DefaultLimits keep a review within some ten seconds of reading.
+// DefaultLimits keep a review within some ten seconds of reading, but for pull requests of thousands of files:
+// those take a request per hundred.
 func DefaultLimits() Limits {
-	return Limits{Contents: 40, ContentBytes: 512 << 10, TotalBytes: 8 << 20}
+	return Limits{Contents: 40, ContentBytes: 512 << 10, TotalBytes: 8 << 20, PatchBytes: 12 << 20}
 }
 
 // Source reads on behalf of installations. Its errors are ghapp's: see ghapp.Classify.
@@ -75,8 +81,8 @@ type Source struct {
 
 // New makes a Source.
 func New(app *ghapp.App, limits Limits) (*Source, error) {
-	if min(limits.Contents, limits.ContentBytes, limits.TotalBytes) < 0 {
-		return nil, errors.New("limits of contents may not be negative")
+	if min(limits.Contents, limits.ContentBytes, limits.TotalBytes, limits.PatchBytes) < 0 {
+		return nil, errors.New("limits of contents and diffs may not be negative")
 	}
 	return &Source{app: app, limits: limits}, nil
 }
@@ -88,7 +94,7 @@ func (s *Source) Read(ctx context.Context, installation, repositoryID, number in
 	if err != nil || p.State != Open {
 		return Reading{Pull: p}, err
 	}
-	c, err := s.Compare(ctx, installation, repositoryID, p)
+	c, err := s.Compare(ctx, installation, repositoryID, number, p)
 	if err != nil {
 		return Reading{Pull: p}, err
 	}

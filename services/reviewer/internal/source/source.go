@@ -92,6 +92,8 @@ func trouble(err error) *reviewer.SourceError {
 	switch {
 	case errors.Is(err, github.ErrNoComparison):
 		out.Reason, out.RetryAfter = "NO_COMPARISON", absentRetry
+	case errors.Is(err, github.ErrMoved): // whatever moved it has made the target due, or soon does
+		out.Reason, out.RetryAfter = "READ_MOVED", 0
 	case f.Mint && (f.Reason == ghapp.ReasonSuspended || f.Class == ghapp.Gone): // before the class: a suspension's is Throttled
 		out.Kind, out.RetryAfter = reviewer.SourceSuspended, suspendedPause
 	case f.Class == ghapp.Throttled:

@@ -50,6 +50,7 @@ func TestFailuresAreSortedByWhatTheyMeanForTheClaim(t *testing.T) {
 		"no token now":             {f(ghapp.NotExecuted, ghapp.ReasonMintUnavailable, true, 0), reviewer.SourceAway, 0},
 		"no permission":            {f(ghapp.Refused, ghapp.ReasonForbidden, false, 0), reviewer.SourceDenied, 10 * time.Minute},
 		"our key is wrong":         {f(ghapp.Auth, ghapp.ReasonJWTRefused, true, 0), reviewer.SourceDenied, 10 * time.Minute},
+		"moved while it was read":  {fmt.Errorf("list files: %w", github.ErrMoved), reviewer.SourceAway, 0},
 		"nothing to compare (yet)": {fmt.Errorf("%w: %w", github.ErrNoComparison, f(ghapp.Gone, ghapp.ReasonNotFound, false, 0)), reviewer.SourceAway, time.Minute},
 	} {
 		_, err := (&Source{github: &reading{err: c.err}, since: func(time.Time) time.Duration { return 0 }}).Read(t.Context(), reviewer.PullRequest{})
