@@ -141,7 +141,7 @@ func workers(cfg Config, p *boot.Process, attempts *store.Store, scheduler, ledg
 	if err != nil {
 		return nil, nil, err
 	}
-	reads, err := github.New(app, github.DefaultLimits())
+	reads, err := github.New(app, cfg.reads())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/fenceline-dev/fenceline/pkg/purge"
 	"github.com/fenceline-dev/fenceline/pkg/rpc"
 	"github.com/fenceline-dev/fenceline/services/reviewer/internal/engine/builtin"
+	"github.com/fenceline-dev/fenceline/services/reviewer/internal/github"
 	"github.com/fenceline-dev/fenceline/services/reviewer/internal/worker"
 )
 
@@ -40,8 +41,8 @@ type Config struct {
 	Grace    time.Duration `env:"REVIEWER_STOP_GRACE" envDefault:"10s" doc:"how long a stop waits for engine calls under way before it cuts them off"`
 
 	EngineTimeout time.Duration `env:"REVIEWER_ENGINE_TIMEOUT" envDefault:"5m" doc:"longest engine call"`
-	EngineBytes   int           `env:"REVIEWER_ENGINE_MAX_BYTES" envDefault:"1048576" doc:"bytes of diff that an engine looks at in one review; the rest is left out, and said so"`
-	MaxFindings   int           `env:"REVIEWER_MAX_FINDINGS" envDefault:"50" doc:"findings kept of one review, the gravest first; at most 1000"`
+	EngineBytes   int           `env:"REVIEWER_ENGINE_MAX_BYTES" envDefault:"4194304" doc:"bytes of diff that an engine looks at in one review, and that money is held for at most; the rest is left out, and said so"`
+	MaxFindings   int           `env:"REVIEWER_MAX_FINDINGS" envDefault:"300" doc:"findings kept of one review, the gravest first; at most 1000"`
 	PricePerKiB   int64         `env:"REVIEWER_BUILTIN_PRICE_MICROS" envDefault:"1000" doc:"price of the built-in engine in micro-units per started KiB of diff"`
 
 	Uncounted time.Duration `env:"REVIEWER_RETENTION_ATTEMPTS" envDefault:"2160h" doc:"how long attempts are kept that were voided or cancelled, at least 1h; others, and what they found, go with their lifecycle: SCHEDULER_RETENTION_LIFECYCLE; 0: until then"`
@@ -91,6 +92,15 @@ func (c Config) engineLimits() builtin.Limits {
 	l.DiffBytes, l.Findings = c.EngineBytes, c.MaxFindings
 	return l
 }
+
+// reads keeps some more of a comparison than the engine looks at: it chooses, and leaves out whole files.
+func (c Config) reads() github.Limits {
+	l := github.DefaultLimits()
+	l.PatchBytes = c.EngineBytes + patchSlack
+	return l
+}
+
+const patchSlack = 8 << 20
 
 func (c Config) worker() worker.Settings {
 	return worker.Settings{

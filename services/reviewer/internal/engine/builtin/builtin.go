@@ -28,11 +28,11 @@ type Limits struct {
 	Findings      int // of one review, the gravest first
 }
 
-// DefaultLimits suit GitHub's own: 300 files in a comparison, 50 annotations in a request.
+// DefaultLimits suit GitHub's own: 3,000 files in a pull request, and what a person can still read of its review.
 func DefaultLimits() Limits {
 	return Limits{
-		Files: 300, DiffBytes: 1 << 20, FileDiffBytes: 256 << 10,
-		ContentBytes: 512 << 10, WorkflowBytes: 64 << 10, Findings: 50,
+		Files: 3000, DiffBytes: 4 << 20, FileDiffBytes: 256 << 10,
+		ContentBytes: 512 << 10, WorkflowBytes: 64 << 10, Findings: 300,
 	}
 }
 
@@ -132,23 +132,29 @@ func gravest(found []engine.Finding, limit int) (kept []engine.Finding, left int
 
 func distinct(found []engine.Finding) []engine.Finding {
 	slices.SortStableFunc(found, byPlace)
-	return slices.Compact(found)
+	return slices.CompactFunc(found, func(a, b engine.Finding) bool { return byPlace(a, b) == 0 })
 }
 
 func byPlace(a, b engine.Finding) int {
-	return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Sentence, b.Sentence))
+	return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.StartLine, b.StartLine),
+		cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Sentence, b.Sentence))
 }
 
 // mostSkips keeps the list of what was left out readable.
 const mostSkips = 100
 
+// shortened cuts a long list; what was reviewable comes before what was not.
 func shortened(skipped []engine.Skip) []engine.Skip {
-	slices.SortStableFunc(skipped, func(a, b engine.Skip) int {
+	byPath := func(a, b engine.Skip) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Reason, b.Reason))
-	})
-	skipped = slices.Compact(skipped)
-	if n := len(skipped) - mostSkips; n > 0 {
-		skipped = append(skipped[:mostSkips:mostSkips], engine.Skip{Reason: fmt.Sprintf("%d more notes of this kind", n)})
 	}
-	return skipped
+	slices.SortStableFunc(skipped, byPath)
+	skipped = slices.Compact(skipped)
+	if len(skipped) <= mostSkips {
+		return skipped
+	}
+	slices.SortStableFunc(skipped, func(a, b engine.Skip) int { return falseFirst(a.Minor, b.Minor) })
+	kept, rest := skipped[:mostSkips:mostSkips], skipped[mostSkips:]
+	slices.SortStableFunc(kept, byPath)
+	return append(kept, engine.Skip{Reason: fmt.Sprintf("%d more notes of this kind", len(rest)), Minor: rest[0].Minor})
 }

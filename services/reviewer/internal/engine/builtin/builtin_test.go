@@ -103,7 +103,11 @@ func TestEveryLimitSaysWhatItLeftOut(t *testing.T) {
 		"findings":   {func(l *Limits) { l.Findings = 2 }, []engine.File{markers}, []engine.Skip{{Reason: "3 more findings, over the limit of 2"}}},
 		"content":    {func(l *Limits) { l.ContentBytes = 10 }, []engine.File{added("a.go", "package main\n")}, []engine.Skip{{Path: "a.go", Reason: "Go syntax not checked: 13 bytes, over the limit of 10"}}},
 		"workflow":   {func(l *Limits) { l.WorkflowBytes = 10 }, []engine.File{added(".github/workflows/a.yml", "name: long enough")}, []engine.Skip{{Path: ".github/workflows/a.yml", Reason: "workflow not checked: 18 bytes, over the limit of 10"}}},
-		"no patch":   {func(*Limits) {}, []engine.File{{Path: "a.png", Status: engine.Added}}, []engine.Skip{{Path: "a.png", Reason: "no text diff: binary, too large for GitHub, or only its mode changed"}}},
+		"no patch":   {func(*Limits) {}, []engine.File{{Path: "a.png", Status: engine.Added}}, []engine.Skip{{Path: "a.png", Reason: "no text diff: binary, or only its mode changed", Minor: true}}},
+		"withheld":   {func(*Limits) {}, []engine.File{{Path: "a.c", Status: engine.Modified, Changes: 9, NoPatch: "too large for GitHub"}}, []engine.Skip{{Path: "a.c", Reason: "too large for GitHub"}}},
+		"lock file":  {func(*Limits) {}, []engine.File{{Path: "web/yarn.lock", Status: engine.Modified, Changes: 9, NoPatch: "too large for GitHub"}}, []engine.Skip{{Path: "web/yarn.lock", Reason: "too large for GitHub", Minor: true}}},
+		"generated":  {func(l *Limits) { l.Files = 1 }, []engine.File{added("a.pb.go", "package a\n"), big}, []engine.Skip{{Path: "a.pb.go", Reason: "over the limit of 1 files", Minor: true}}},
+		"empty":      {func(*Limits) {}, []engine.File{{Path: "__init__.py", Status: engine.Added, Empty: true}}, nil},
 		"malformed":  {func(*Limits) {}, []engine.File{{Path: "a.c", Patch: "@@ what @@"}}, []engine.Skip{{Path: "a.c", Reason: "its diff does not parse"}}},
 		"renamed":    {func(*Limits) {}, []engine.File{{Path: "a.c", Status: engine.Renamed}}, nil},
 		"removed":    {func(*Limits) {}, []engine.File{{Path: "a.c", Status: engine.Removed, Patch: "@@ -1 +0,0 @@\n-x", Changes: 1}}, nil},
@@ -169,7 +173,25 @@ func TestManySkipsAreShortened(t *testing.T) {
 		files[i] = engine.File{Path: fmt.Sprintf("%03d.png", i), Status: engine.Added}
 	}
 	out := review(t, newEngine(t), files...)
-	if n := len(out.Skipped); n != mostSkips+1 || out.Skipped[n-1].Reason != "50 more notes of this kind" {
+	if n := len(out.Skipped); n != mostSkips+1 || out.Skipped[n-1] != (engine.Skip{Reason: "50 more notes of this kind", Minor: true}) {
 		t.Errorf("%d notes, the last %+v", n, out.Skipped[n-1])
+	}
+	// What was reviewable is among those that are kept.
+	files = append(files, engine.File{Path: "z.c", Status: engine.Added, Changes: 1, NoPatch: "too large"})
+	out = review(t, newEngine(t), files...)
+	if n := len(out.Skipped); n != mostSkips+1 || out.Skipped[n-2] != (engine.Skip{Path: "z.c", Reason: "too large"}) || !out.Skipped[n-1].Minor {
+		t.Errorf("%d notes, the last %+v", n, out.Skipped[n-2:])
+	}
+}
+
+func TestGeneratedFilesAreKnownByTheirNames(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{
+		"go.sum": true, "a/b/package-lock.json": true, "vendor/x/y.go": true, "web/node_modules/a.js": true, "api/v1/a.pb.go": true, "js/a.min.js": true,
+		"Cargo.lock": true, "vendor.go": false, "a/go.sum.go": false, "package.json": false, "map.go": false, "": false,
+	} {
+		if isGenerated(path) != want {
+			t.Errorf("%q: %t", path, !want)
+		}
 	}
 }

@@ -11,25 +11,22 @@ import (
 )
 
 // take chooses the files to look at, in the order of their paths so that the choice does not
-// depend on the order of the input, and says of the others why not.
+// depend on the order of the input, and says of the others why not. What is generated comes last:
+// nobody wrote it, so it is the first to be left out.
 func (l Limits) take(in engine.Input) (files []*file, skipped []engine.Skip, usage engine.Usage) {
-	sorted := slices.SortedStableFunc(slices.Values(in.Files), func(a, b engine.File) int { return cmp.Compare(a.Path, b.Path) })
+	sorted := slices.SortedStableFunc(slices.Values(in.Files), func(a, b engine.File) int {
+		return cmp.Or(falseFirst(isGenerated(a.Path), isGenerated(b.Path)), cmp.Compare(a.Path, b.Path))
+	})
 	for _, f := range sorted {
-		size := int64(len(f.Patch))
-		reason := ""
-		switch {
-		case f.Status == engine.Removed, f.Patch == "" && f.Status == engine.Renamed && f.Changes == 0:
+		if f.Status == engine.Removed || f.Patch == "" && f.NoPatch == "" && (f.Empty || f.Status == engine.Renamed && f.Changes == 0) {
 			continue // nothing on the head side that is new
-		case f.Patch == "":
-			reason = "no text diff: binary, too large for GitHub, or only its mode changed"
-		case len(files) == l.Files:
-			reason = fmt.Sprintf("over the limit of %d files", l.Files)
-		case size > int64(l.FileDiffBytes):
-			reason = fmt.Sprintf("diff of %d bytes, over the limit of %d for one file", size, l.FileDiffBytes)
-		case usage.DiffBytes+size > int64(l.DiffBytes):
-			reason = fmt.Sprintf("over the limit of %d bytes of diff", l.DiffBytes)
 		}
-		var d engine.Diff
+		if f.Patch == "" && f.NoPatch == "" {
+			skipped = append(skipped, engine.Skip{Path: f.Path, Reason: "no text diff: binary, or only its mode changed", Minor: true})
+			continue
+		}
+		size := int64(len(f.Patch))
+		d, reason := engine.Diff{}, cmp.Or(f.NoPatch, l.over(len(files), size, usage.DiffBytes))
 		if reason == "" {
 			var err error
 			if d, err = engine.ParsePatch(f.Patch); err != nil {
@@ -37,13 +34,37 @@ func (l Limits) take(in engine.Input) (files []*file, skipped []engine.Skip, usa
 			}
 		}
 		if reason != "" {
-			skipped = append(skipped, engine.Skip{Path: f.Path, Reason: reason})
+			skipped = append(skipped, engine.Skip{Path: f.Path, Reason: reason, Minor: isGenerated(f.Path)})
 			continue
 		}
 		usage.DiffBytes += size
 		files = append(files, &file{path: f.Path, diff: d, given: f})
 	}
+	slices.SortStableFunc(files, func(a, b *file) int { return cmp.Compare(a.path, b.path) })
 	return files, skipped, usage
+}
+
+// over says which limit a further file of that size would pass; "" is none.
+func (l Limits) over(files int, size, taken int64) string {
+	switch {
+	case files == l.Files:
+		return fmt.Sprintf("over the limit of %d files", l.Files)
+	case size > int64(l.FileDiffBytes):
+		return fmt.Sprintf("diff of %d bytes, over the limit of %d for one file", size, l.FileDiffBytes)
+	case taken+size > int64(l.DiffBytes):
+		return fmt.Sprintf("over the limit of %d bytes of diff", l.DiffBytes)
+	}
+	return ""
+}
+
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // file is a file under review and what was found in it.
@@ -122,6 +143,19 @@ func Wants(f engine.File) bool {
 		return false
 	}
 	return isGo(f.Path) || isJSON(f.Path) || isWorkflow(f.Path)
+}
+
+// isGenerated says whether the path is one that tools write: lock files, and code that is vendored, generated or
+// minified.
+func isGenerated(path string) bool {
+	name := strings.ToLower(path[strings.LastIndexByte(path, '/')+1:])
+	return generatedNames[name] || within(path, "vendor", "node_modules", "__snapshots__") ||
+		hasSuffix(name, ".pb.go", "_pb2.py", "_pb2_grpc.py", ".pb.cc", ".pb.h", "_grpc.pb.go", ".min.js", ".min.css", ".map", "_generated.go", ".gen.go", ".g.dart", ".snap")
+}
+
+var generatedNames = map[string]bool{
+	"go.sum": true, "package-lock.json": true, "npm-shrinkwrap.json": true, "yarn.lock": true, "pnpm-lock.yaml": true, "bun.lock": true,
+	"cargo.lock": true, "poetry.lock": true, "pipfile.lock": true, "uv.lock": true, "composer.lock": true, "gemfile.lock": true, "flake.lock": true,
 }
 
 // within says whether one of the path's folders has one of the names.
