@@ -91,7 +91,7 @@ func start(ctx context.Context, cfg Config, p *boot.Process) error {
 		return err
 	}
 	schedulerv1.RegisterSchedulerServiceServer(server, schedulerrpc.NewScheduler(targets, targets, targets, p.Log, fenced))
-	schedulerv1.RegisterTargetServiceServer(server, schedulerrpc.NewTargets(targets, targets, targets, targets))
+	schedulerv1.RegisterTargetServiceServer(server, schedulerrpc.NewTargets(targets, targets, targets, targets, targets))
 	outboxv1.RegisterOutboxServiceServer(server, outbox.NewService(box, db))
 	outboxv1.RegisterErasureServiceServer(server, outbox.NewErasure(targets))
 	purger, err := purge.New(cfg.Purge, p.Log, p.Meter,

@@ -27,6 +27,7 @@ var Access = rpc.Access{
 	schedulerv1.TargetService_GetRun_FullMethodName:        {"ingest", rpc.Operator},
 	schedulerv1.TargetService_ListDecisions_FullMethodName: {"ingest", rpc.Operator},
 	schedulerv1.TargetService_SetPause_FullMethodName:      {"ingest", rpc.Operator},
+	schedulerv1.TargetService_ListPauses_FullMethodName:    {rpc.Operator},
 
 	outboxv1.OutboxService_ListMessages_FullMethodName: {rpc.Operator},
 	outboxv1.OutboxService_GetStats_FullMethodName:     {rpc.Operator},

@@ -69,6 +69,20 @@ func decisionOut(d scheduler.DecisionRow) *schedulerv1.Decision {
 	}
 }
 
+func pauseOut(p scheduler.PauseRow) *schedulerv1.HoldingPause {
+	return &schedulerv1.HoldingPause{
+		Scope: scopesOut[p.Scope], Host: p.Host, InstallationId: p.Installation, ProjectId: text(p.Project), TargetId: text(p.Target),
+		Tenant: text(p.Tenant), Cause: string(p.Cause), Reason: p.Reason, Until: stamp(p.Until), SetAt: stamp(p.SetAt),
+	}
+}
+
+var scopesOut = map[scheduler.Scope]schedulerv1.PauseScope{
+	scheduler.ScopeHost:         schedulerv1.PauseScope_PAUSE_SCOPE_HOST,
+	scheduler.ScopeInstallation: schedulerv1.PauseScope_PAUSE_SCOPE_INSTALLATION,
+	scheduler.ScopeProject:      schedulerv1.PauseScope_PAUSE_SCOPE_PROJECT,
+	scheduler.ScopeTarget:       schedulerv1.PauseScope_PAUSE_SCOPE_TARGET,
+}
+
 func traceID(traceparent string) string {
 	return obs.TraceID(obs.Extract(context.Background(), traceparent))
 }

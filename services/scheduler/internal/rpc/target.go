@@ -28,8 +28,13 @@ type requestHistory interface {
 	RequestDecisions(ctx context.Context, tenant scheduler.TenantID, request scheduler.RequestID, target scheduler.TargetID, before int64, limit int) ([]scheduler.DecisionRow, error)
 }
 
-type operator interface {
+type explainer interface {
 	Explain(ctx context.Context, tenant scheduler.TenantID, target scheduler.TargetID) ([]scheduler.DecisionRow, error)
+	Held(ctx context.Context, tenant scheduler.TenantID, target scheduler.TargetID) (*scheduler.PauseRow, error)
+}
+
+type pauser interface {
+	Pauses(ctx context.Context, f scheduler.PauseFilter, limit int) ([]scheduler.PauseRow, error)
 	SetPause(ctx context.Context, tenant *scheduler.TenantID, p scheduler.Pause) error
 	ClearPause(ctx context.Context, p scheduler.Pause) error
 }
@@ -40,12 +45,13 @@ type Targets struct {
 	targets targets
 	history history
 	asked   requestHistory
-	operate operator
+	explain explainer
+	pauses  pauser
 }
 
 // NewTargets returns the TargetService over its store.
-func NewTargets(targets targets, history history, asked requestHistory, operate operator) *Targets {
-	return &Targets{targets: targets, history: history, asked: asked, operate: operate}
+func NewTargets(targets targets, history history, asked requestHistory, explain explainer, pauses pauser) *Targets {
+	return &Targets{targets: targets, history: history, asked: asked, explain: explain, pauses: pauses}
 }
 
 // LookupTarget finds targets by what a person has.
@@ -110,11 +116,20 @@ func (s *Targets) ExplainTarget(ctx context.Context, req *schedulerv1.ExplainTar
 	if err != nil {
 		return nil, err
 	}
-	decisions, err := s.operate.Explain(ctx, t.Tenant, t.ID)
+	decisions, err := s.explain.Explain(ctx, t.Tenant, t.ID)
 	if err != nil {
 		return nil, err
 	}
-	resp := &schedulerv1.ExplainTargetResponse{Target: targetOut(t), Answer: scheduler.Explain(t)}
+	held, err := s.explain.Held(ctx, t.Tenant, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	resp := &schedulerv1.ExplainTargetResponse{Target: targetOut(t)}
+	if held == nil {
+		resp.Answer = scheduler.Explain(t, nil)
+	} else {
+		resp.Answer, resp.Pause = scheduler.Explain(t, &held.Pause), pauseOut(*held)
+	}
 	for _, d := range decisions {
 		resp.Decisions = append(resp.Decisions, decisionOut(d))
 	}
@@ -215,6 +230,29 @@ func (s *Targets) ListDecisions(ctx context.Context, req *schedulerv1.ListDecisi
 	return resp, err
 }
 
+// ListPauses lists the pauses that hold now.
+func (s *Targets) ListPauses(ctx context.Context, req *schedulerv1.ListPausesRequest) (*schedulerv1.ListPausesResponse, error) {
+	after, _, err := rpc.PageCursor[uuid.UUID](req, req.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	size := rpc.PageSize(req.GetPageSize())
+	found, err := s.pauses.Pauses(ctx, scheduler.PauseFilter{
+		Tenant: tenantOf(req.GetTenant()), Host: req.GetHost(), Installation: req.GetInstallationId(), After: scheduler.PauseID(after),
+	}, size)
+	if err != nil {
+		return nil, err
+	}
+	resp := &schedulerv1.ListPausesResponse{}
+	for _, p := range found {
+		resp.Pauses = append(resp.Pauses, pauseOut(p))
+	}
+	if len(found) == size {
+		resp.NextPageToken, err = rpc.PageToken(req, uuid.UUID(found[size-1].ID))
+	}
+	return resp, err
+}
+
 // SetPause sets or clears an operator's pause.
 func (s *Targets) SetPause(ctx context.Context, req *schedulerv1.SetPauseRequest) (*schedulerv1.SetPauseResponse, error) {
 	p := scheduler.Pause{
@@ -235,9 +273,9 @@ func (s *Targets) SetPause(ctx context.Context, req *schedulerv1.SetPauseRequest
 	}
 	var err error
 	if req.GetClear() {
-		err = s.operate.ClearPause(ctx, p)
+		err = s.pauses.ClearPause(ctx, p)
 	} else {
-		err = s.operate.SetPause(ctx, tenantOf(req.GetTenant()), p)
+		err = s.pauses.SetPause(ctx, tenantOf(req.GetTenant()), p)
 	}
 	if err != nil {
 		return nil, err

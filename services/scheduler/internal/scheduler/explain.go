@@ -1,18 +1,45 @@
 package scheduler
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
-// Explain answers "why was this, or was this not, reviewed?" in one sentence.
-func Explain(t Target) string {
+// Explain answers "why was this, or was this not, reviewed?" in one sentence. held is the pause that holds the
+// target up now, nil where none does.
+func Explain(t Target, held *Pause) string {
 	now := describe(t)
 	switch {
 	case t.Claim.Held():
-		return fmt.Sprintf("%s; worker %s is at work on it now", now, t.Claim.Worker)
+		now = fmt.Sprintf("%s; worker %s is at work on it now", now, t.Claim.Worker)
 	case t.Due():
-		return fmt.Sprintf("%s; it is due again at %s", now, t.ReadyAt().UTC().Format("2006-01-02 15:04:05 MST"))
+		now = fmt.Sprintf("%s; it is due again at %s", now, moment(t.ReadyAt()))
+	default:
+		now += "; nothing more is due"
 	}
-	return now + "; nothing more is due"
+	if held == nil {
+		return now
+	}
+	return now + ", and " + held.explain()
 }
+
+// explain names no reason of an operator's own words, for the answer may be read by anyone.
+func (p Pause) explain() string {
+	what := map[Scope]string{
+		ScopeHost: "the host", ScopeInstallation: "the installation", ScopeProject: "the repository", ScopeTarget: "the pull request",
+	}[p.Scope]
+	why := map[PauseCause]string{
+		PauseOperator: "by an operator", PauseThrottled: "because GitHub throttles it",
+		PauseSuspension: "because access to it is suspended", PauseArchive: "because it is archived",
+	}[p.Cause]
+	until := "until that is ended"
+	if !p.Until.IsZero() {
+		until = "until " + moment(p.Until)
+	}
+	return fmt.Sprintf("%s is paused %s, %s", what, why, until)
+}
+
+func moment(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 MST") }
 
 func describe(t Target) string {
 	switch t.Page.Kind {

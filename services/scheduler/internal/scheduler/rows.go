@@ -22,6 +22,21 @@ type DecisionRow struct {
 	At       time.Time
 }
 
+// PauseRow is a pause that holds now.
+type PauseRow struct {
+	Pause
+	Tenant TenantID // zero where it may hold up several
+	SetAt  time.Time
+}
+
+// PauseFilter narrows a list of pauses. The page begins after After.
+type PauseFilter struct {
+	Tenant       *TenantID // those that hold it up, nil: all
+	Host         string
+	Installation int64
+	After        PauseID
+}
+
 // TargetFilter narrows a list of targets. The page begins after After.
 type TargetFilter struct {
 	Project  *ProjectID

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -52,6 +53,52 @@ func (s *Store) pauseTarget(ctx context.Context, tenant scheduler.TenantID, targ
 		}
 		return s.setPause(ctx, tx, &tenant, p.For(l.Target))
 	})
+}
+
+// Pauses lists the pauses that hold now, by ascending id, after the given one.
+func (s *Store) Pauses(ctx context.Context, f scheduler.PauseFilter, limit int) ([]scheduler.PauseRow, error) {
+	var found []scheduler.PauseRow
+	named := pgx.NamedArgs{"tenant": f.Tenant, "host": f.Host, "installation_id": f.Installation, "after": f.After, "limit": limit}
+	err := s.db.System(ctx, func(tx *pg.Tx) error {
+		rows, err := tx.Query(ctx, listPauses, named)
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, scanPauseRow)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list pauses: %w", err)
+	}
+	return found, nil
+}
+
+// Held reads the pause that holds a target up now, nil where none does.
+func (s *Store) Held(ctx context.Context, tenant scheduler.TenantID, target scheduler.TargetID) (*scheduler.PauseRow, error) {
+	var held *scheduler.PauseRow
+	err := s.tenant(ctx, tenant, func(tx *pg.Tx) error {
+		rows, err := tx.Query(ctx, holdingPause, pgx.NamedArgs{"tenant": tenant, "target": target})
+		if err != nil {
+			return err
+		}
+		p, err := pgx.CollectExactlyOneRow(rows, scanPauseRow)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		held = &p
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read pause: %w", err)
+	}
+	return held, nil
+}
+
+func scanPauseRow(row pgx.CollectableRow) (scheduler.PauseRow, error) {
+	var p scheduler.PauseRow
+	err := row.Scan(&p.ID, &p.Scope, &p.Host, &p.Installation, optionalID(&p.Project), optionalID(&p.Target),
+		&p.Cause, &p.Reason, moment{&p.Until}, optionalID(&p.Tenant), &p.SetAt)
+	return p, err
 }
 
 func (s *Store) setPause(ctx context.Context, tx *pg.Tx, tenant *scheduler.TenantID, p scheduler.Pause) error {

@@ -97,6 +97,32 @@ SELECT d.sequence, d.target_id, d.kind, d.reason, d.detail, d.generation, d.life
  ORDER BY d.sequence DESC
  LIMIT @limit`
 
+const pauseColumns = `
+SELECT p.id, p.scope, p.host, p.installation_id, p.project_id, p.target_id, p.cause, p.reason, p.until, p.tenant, p.set_at`
+
+var (
+	// System: for operators. What has no tenant holds up those that have something there.
+	listPauses = pauseColumns + `
+  FROM scheduler.pauses AS p
+ WHERE p.id > @after AND (p.until IS NULL OR p.until > clock_timestamp())
+   AND (@tenant::uuid IS NULL OR p.tenant = @tenant
+        OR p.tenant IS NULL AND EXISTS (
+             SELECT FROM scheduler.targets AS t
+              WHERE t.tenant = @tenant AND t.host = p.host AND (p.scope = 'host' OR t.installation_id = p.installation_id)))
+   AND (@host = '' OR p.host = @host)
+   AND (@installation_id::bigint = 0 OR p.installation_id = @installation_id)
+ ORDER BY p.id
+ LIMIT @limit`
+
+	// The one that lasts the longest, as a send would wait for it.
+	holdingPause = pauseColumns + `
+  FROM scheduler.targets AS t
+  JOIN scheduler.pauses AS p ON ` + pauseCovers + `
+ WHERE t.tenant = @tenant AND t.id = @target
+ ORDER BY p.until DESC NULLS FIRST
+ LIMIT 1`
+)
+
 const readClock = `SELECT clock_timestamp()`
 
 // readQueries are prepared by the same test as queries.
@@ -104,4 +130,5 @@ var readQueries = map[string]string{
 	"getTarget": getTarget, "listTargets": listTargets, "listLive": listLive, "lookupURL": lookupURL, "lookupSHA": lookupSHA,
 	"lookupTrace": lookupTrace, "lookupID": lookupID, "listRuns": listRuns, "getRun": getRun,
 	"listDecisions": listDecisions, "listRequestDecisions": listRequestDecisions, "readClock": readClock,
+	"listPauses": listPauses, "holdingPause": holdingPause,
 }

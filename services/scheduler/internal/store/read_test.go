@@ -118,7 +118,7 @@ func TestExplainTellsTheDecisionsInOrder(t *testing.T) {
 	if got, want := strings.Join(kinds, " "), "due review accepted already_seen"; got != want {
 		t.Fatalf("decisions %q, want %q", got, want)
 	}
-	if why := scheduler.Explain(b.target(t, tenantA, r.Target)); !strings.HasPrefix(why, "Reviewed: epoch 1") {
+	if why := scheduler.Explain(b.target(t, tenantA, r.Target), nil); !strings.HasPrefix(why, "Reviewed: epoch 1") {
 		t.Fatalf("explained as %q", why)
 	}
 }

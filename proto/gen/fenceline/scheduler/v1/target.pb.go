@@ -1035,8 +1035,10 @@ type ExplainTargetResponse struct {
 	// One sentence that answers the question.
 	Answer string `protobuf:"bytes,2,opt,name=answer,proto3" json:"answer,omitempty"`
 	// Oldest first, the newest 500 at most.
-	Decisions     []*Decision `protobuf:"bytes,3,rep,name=decisions,proto3" json:"decisions,omitempty"`
-	Run           *Run        `protobuf:"bytes,4,opt,name=run,proto3" json:"run,omitempty"`
+	Decisions []*Decision `protobuf:"bytes,3,rep,name=decisions,proto3" json:"decisions,omitempty"`
+	Run       *Run        `protobuf:"bytes,4,opt,name=run,proto3" json:"run,omitempty"`
+	// The pause that holds the target up now, the one that lasts longest of several.
+	Pause         *HoldingPause `protobuf:"bytes,5,opt,name=pause,proto3" json:"pause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1095,6 +1097,13 @@ func (x *ExplainTargetResponse) GetDecisions() []*Decision {
 func (x *ExplainTargetResponse) GetRun() *Run {
 	if x != nil {
 		return x.Run
+	}
+	return nil
+}
+
+func (x *ExplainTargetResponse) GetPause() *HoldingPause {
+	if x != nil {
+		return x.Pause
 	}
 	return nil
 }
@@ -1610,6 +1619,258 @@ func (*SetPauseResponse) Descriptor() ([]byte, []int) {
 	return file_fenceline_scheduler_v1_target_proto_rawDescGZIP(), []int{18}
 }
 
+// HoldingPause is a pause that holds now.
+type HoldingPause struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Scope PauseScope             `protobuf:"varint,1,opt,name=scope,proto3,enum=fenceline.scheduler.v1.PauseScope" json:"scope,omitempty"`
+	// Of a host, and of an installation.
+	Host           string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	InstallationId int64  `protobuf:"varint,3,opt,name=installation_id,json=installationId,proto3" json:"installation_id,omitempty"`
+	ProjectId      string `protobuf:"bytes,4,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	TargetId       string `protobuf:"bytes,5,opt,name=target_id,json=targetId,proto3" json:"target_id,omitempty"`
+	// Empty where it may hold up several.
+	Tenant string `protobuf:"bytes,6,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// Who set it: operator, throttled, suspension, archive.
+	Cause  string `protobuf:"bytes,7,opt,name=cause,proto3" json:"cause,omitempty"`
+	Reason string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Unset: until it is cleared.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=until,proto3" json:"until,omitempty"`
+	SetAt         *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=set_at,json=setAt,proto3" json:"set_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldingPause) Reset() {
+	*x = HoldingPause{}
+	mi := &file_fenceline_scheduler_v1_target_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldingPause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldingPause) ProtoMessage() {}
+
+func (x *HoldingPause) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_scheduler_v1_target_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldingPause.ProtoReflect.Descriptor instead.
+func (*HoldingPause) Descriptor() ([]byte, []int) {
+	return file_fenceline_scheduler_v1_target_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *HoldingPause) GetScope() PauseScope {
+	if x != nil {
+		return x.Scope
+	}
+	return PauseScope_PAUSE_SCOPE_UNSPECIFIED
+}
+
+func (x *HoldingPause) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *HoldingPause) GetInstallationId() int64 {
+	if x != nil {
+		return x.InstallationId
+	}
+	return 0
+}
+
+func (x *HoldingPause) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *HoldingPause) GetTargetId() string {
+	if x != nil {
+		return x.TargetId
+	}
+	return ""
+}
+
+func (x *HoldingPause) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *HoldingPause) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *HoldingPause) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *HoldingPause) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *HoldingPause) GetSetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SetAt
+	}
+	return nil
+}
+
+type ListPausesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those that hold up this tenant, whole hosts and installations among them; empty: all.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// Of this host and its installations; empty: all.
+	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	// Of this installation alone; 0: all.
+	InstallationId int64  `protobuf:"varint,3,opt,name=installation_id,json=installationId,proto3" json:"installation_id,omitempty"`
+	PageSize       int32  `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken      string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ListPausesRequest) Reset() {
+	*x = ListPausesRequest{}
+	mi := &file_fenceline_scheduler_v1_target_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPausesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPausesRequest) ProtoMessage() {}
+
+func (x *ListPausesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_scheduler_v1_target_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPausesRequest.ProtoReflect.Descriptor instead.
+func (*ListPausesRequest) Descriptor() ([]byte, []int) {
+	return file_fenceline_scheduler_v1_target_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ListPausesRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListPausesRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *ListPausesRequest) GetInstallationId() int64 {
+	if x != nil {
+		return x.InstallationId
+	}
+	return 0
+}
+
+func (x *ListPausesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListPausesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListPausesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pauses        []*HoldingPause        `protobuf:"bytes,1,rep,name=pauses,proto3" json:"pauses,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPausesResponse) Reset() {
+	*x = ListPausesResponse{}
+	mi := &file_fenceline_scheduler_v1_target_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPausesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPausesResponse) ProtoMessage() {}
+
+func (x *ListPausesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_fenceline_scheduler_v1_target_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPausesResponse.ProtoReflect.Descriptor instead.
+func (*ListPausesResponse) Descriptor() ([]byte, []int) {
+	return file_fenceline_scheduler_v1_target_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ListPausesResponse) GetPauses() []*HoldingPause {
+	if x != nil {
+		return x.Pauses
+	}
+	return nil
+}
+
+func (x *ListPausesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 var File_fenceline_scheduler_v1_target_proto protoreflect.FileDescriptor
 
 const file_fenceline_scheduler_v1_target_proto_rawDesc = "" +
@@ -1722,12 +1983,13 @@ const file_fenceline_scheduler_v1_target_proto_rawDesc = "" +
 	"\ttarget_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01H\x00R\btargetId\x12\"\n" +
 	"\x05query\x18\x03 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xd0\x0fH\x00R\x05queryB\x0e\n" +
-	"\x05which\x12\x05\xbaH\x02\b\x01\"\xd6\x01\n" +
+	"\x05which\x12\x05\xbaH\x02\b\x01\"\x92\x02\n" +
 	"\x15ExplainTargetResponse\x126\n" +
 	"\x06target\x18\x01 \x01(\v2\x1e.fenceline.scheduler.v1.TargetR\x06target\x12\x16\n" +
 	"\x06answer\x18\x02 \x01(\tR\x06answer\x12>\n" +
 	"\tdecisions\x18\x03 \x03(\v2 .fenceline.scheduler.v1.DecisionR\tdecisions\x12-\n" +
-	"\x03run\x18\x04 \x01(\v2\x1b.fenceline.scheduler.v1.RunR\x03run\"\xac\x01\n" +
+	"\x03run\x18\x04 \x01(\v2\x1b.fenceline.scheduler.v1.RunR\x03run\x12:\n" +
+	"\x05pause\x18\x05 \x01(\v2$.fenceline.scheduler.v1.HoldingPauseR\x05pause\"\xac\x01\n" +
 	"\x0fListRunsRequest\x12 \n" +
 	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
 	"\ttarget_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\btargetId\x12'\n" +
@@ -1771,7 +2033,31 @@ const file_fenceline_scheduler_v1_target_proto_rawDesc = "" +
 	"\x06reason\x18\a \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18dR\x06reason\x120\n" +
 	"\x05until\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x14\n" +
 	"\x05clear\x18\t \x01(\bR\x05clear\"\x12\n" +
-	"\x10SetPauseResponse2\xb7\x06\n" +
+	"\x10SetPauseResponse\"\xec\x02\n" +
+	"\fHoldingPause\x128\n" +
+	"\x05scope\x18\x01 \x01(\x0e2\".fenceline.scheduler.v1.PauseScopeR\x05scope\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12'\n" +
+	"\x0finstallation_id\x18\x03 \x01(\x03R\x0einstallationId\x12\x1d\n" +
+	"\n" +
+	"project_id\x18\x04 \x01(\tR\tprojectId\x12\x1b\n" +
+	"\ttarget_id\x18\x05 \x01(\tR\btargetId\x12\x16\n" +
+	"\x06tenant\x18\x06 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05cause\x18\a \x01(\tR\x05cause\x12\x16\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x120\n" +
+	"\x05until\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x121\n" +
+	"\x06set_at\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x05setAt\"\xda\x01\n" +
+	"\x11ListPausesRequest\x12#\n" +
+	"\x06tenant\x18\x01 \x01(\tB\v\xbaH\b\xd8\x01\x01r\x03\xb0\x01\x01R\x06tenant\x12\x1c\n" +
+	"\x04host\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xfd\x01R\x04host\x120\n" +
+	"\x0finstallation_id\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x0einstallationId\x12'\n" +
+	"\tpage_size\x18\x04 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xe8\aR\tpageToken\"z\n" +
+	"\x12ListPausesResponse\x12<\n" +
+	"\x06pauses\x18\x01 \x03(\v2$.fenceline.scheduler.v1.HoldingPauseR\x06pauses\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\x9c\a\n" +
 	"\rTargetService\x12i\n" +
 	"\fLookupTarget\x12+.fenceline.scheduler.v1.LookupTargetRequest\x1a,.fenceline.scheduler.v1.LookupTargetResponse\x12f\n" +
 	"\vListTargets\x12*.fenceline.scheduler.v1.ListTargetsRequest\x1a+.fenceline.scheduler.v1.ListTargetsResponse\x12`\n" +
@@ -1780,7 +2066,9 @@ const file_fenceline_scheduler_v1_target_proto_rawDesc = "" +
 	"\bListRuns\x12'.fenceline.scheduler.v1.ListRunsRequest\x1a(.fenceline.scheduler.v1.ListRunsResponse\x12W\n" +
 	"\x06GetRun\x12%.fenceline.scheduler.v1.GetRunRequest\x1a&.fenceline.scheduler.v1.GetRunResponse\x12l\n" +
 	"\rListDecisions\x12,.fenceline.scheduler.v1.ListDecisionsRequest\x1a-.fenceline.scheduler.v1.ListDecisionsResponse\x12]\n" +
-	"\bSetPause\x12'.fenceline.scheduler.v1.SetPauseRequest\x1a(.fenceline.scheduler.v1.SetPauseResponseB\xf4\x01\n" +
+	"\bSetPause\x12'.fenceline.scheduler.v1.SetPauseRequest\x1a(.fenceline.scheduler.v1.SetPauseResponse\x12c\n" +
+	"\n" +
+	"ListPauses\x12).fenceline.scheduler.v1.ListPausesRequest\x1a*.fenceline.scheduler.v1.ListPausesResponseB\xf4\x01\n" +
 	"\x1acom.fenceline.scheduler.v1B\vTargetProtoP\x01ZOgithub.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1;schedulerv1\xa2\x02\x03FSX\xaa\x02\x16Fenceline.Scheduler.V1\xca\x02\x16Fenceline\\Scheduler\\V1\xe2\x02\"Fenceline\\Scheduler\\V1\\GPBMetadata\xea\x02\x18Fenceline::Scheduler::V1b\x06proto3"
 
 var (
@@ -1795,7 +2083,7 @@ func file_fenceline_scheduler_v1_target_proto_rawDescGZIP() []byte {
 	return file_fenceline_scheduler_v1_target_proto_rawDescData
 }
 
-var file_fenceline_scheduler_v1_target_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_fenceline_scheduler_v1_target_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_fenceline_scheduler_v1_target_proto_goTypes = []any{
 	(*Target)(nil),                // 0: fenceline.scheduler.v1.Target
 	(*Run)(nil),                   // 1: fenceline.scheduler.v1.Run
@@ -1816,61 +2104,71 @@ var file_fenceline_scheduler_v1_target_proto_goTypes = []any{
 	(*ListDecisionsResponse)(nil), // 16: fenceline.scheduler.v1.ListDecisionsResponse
 	(*SetPauseRequest)(nil),       // 17: fenceline.scheduler.v1.SetPauseRequest
 	(*SetPauseResponse)(nil),      // 18: fenceline.scheduler.v1.SetPauseResponse
-	(*PullRequest)(nil),           // 19: fenceline.scheduler.v1.PullRequest
-	(PullRequestState)(0),         // 20: fenceline.scheduler.v1.PullRequestState
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
-	(Verdict)(0),                  // 22: fenceline.scheduler.v1.Verdict
-	(*Counts)(nil),                // 23: fenceline.scheduler.v1.Counts
-	(*v1.Money)(nil),              // 24: fenceline.type.v1.Money
-	(*durationpb.Duration)(nil),   // 25: google.protobuf.Duration
-	(PauseScope)(0),               // 26: fenceline.scheduler.v1.PauseScope
+	(*HoldingPause)(nil),          // 19: fenceline.scheduler.v1.HoldingPause
+	(*ListPausesRequest)(nil),     // 20: fenceline.scheduler.v1.ListPausesRequest
+	(*ListPausesResponse)(nil),    // 21: fenceline.scheduler.v1.ListPausesResponse
+	(*PullRequest)(nil),           // 22: fenceline.scheduler.v1.PullRequest
+	(PullRequestState)(0),         // 23: fenceline.scheduler.v1.PullRequestState
+	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(Verdict)(0),                  // 25: fenceline.scheduler.v1.Verdict
+	(*Counts)(nil),                // 26: fenceline.scheduler.v1.Counts
+	(*v1.Money)(nil),              // 27: fenceline.type.v1.Money
+	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
+	(PauseScope)(0),               // 29: fenceline.scheduler.v1.PauseScope
 }
 var file_fenceline_scheduler_v1_target_proto_depIdxs = []int32{
-	19, // 0: fenceline.scheduler.v1.Target.pull_request:type_name -> fenceline.scheduler.v1.PullRequest
-	20, // 1: fenceline.scheduler.v1.Target.state:type_name -> fenceline.scheduler.v1.PullRequestState
-	21, // 2: fenceline.scheduler.v1.Target.due_at:type_name -> google.protobuf.Timestamp
-	21, // 3: fenceline.scheduler.v1.Target.not_before:type_name -> google.protobuf.Timestamp
-	21, // 4: fenceline.scheduler.v1.Target.lease_until:type_name -> google.protobuf.Timestamp
-	21, // 5: fenceline.scheduler.v1.Target.touched_at:type_name -> google.protobuf.Timestamp
-	22, // 6: fenceline.scheduler.v1.Run.verdict:type_name -> fenceline.scheduler.v1.Verdict
-	23, // 7: fenceline.scheduler.v1.Run.counts:type_name -> fenceline.scheduler.v1.Counts
-	24, // 8: fenceline.scheduler.v1.Run.cost:type_name -> fenceline.type.v1.Money
-	21, // 9: fenceline.scheduler.v1.Run.created_at:type_name -> google.protobuf.Timestamp
-	21, // 10: fenceline.scheduler.v1.Run.ended_at:type_name -> google.protobuf.Timestamp
-	21, // 11: fenceline.scheduler.v1.Decision.at:type_name -> google.protobuf.Timestamp
+	22, // 0: fenceline.scheduler.v1.Target.pull_request:type_name -> fenceline.scheduler.v1.PullRequest
+	23, // 1: fenceline.scheduler.v1.Target.state:type_name -> fenceline.scheduler.v1.PullRequestState
+	24, // 2: fenceline.scheduler.v1.Target.due_at:type_name -> google.protobuf.Timestamp
+	24, // 3: fenceline.scheduler.v1.Target.not_before:type_name -> google.protobuf.Timestamp
+	24, // 4: fenceline.scheduler.v1.Target.lease_until:type_name -> google.protobuf.Timestamp
+	24, // 5: fenceline.scheduler.v1.Target.touched_at:type_name -> google.protobuf.Timestamp
+	25, // 6: fenceline.scheduler.v1.Run.verdict:type_name -> fenceline.scheduler.v1.Verdict
+	26, // 7: fenceline.scheduler.v1.Run.counts:type_name -> fenceline.scheduler.v1.Counts
+	27, // 8: fenceline.scheduler.v1.Run.cost:type_name -> fenceline.type.v1.Money
+	24, // 9: fenceline.scheduler.v1.Run.created_at:type_name -> google.protobuf.Timestamp
+	24, // 10: fenceline.scheduler.v1.Run.ended_at:type_name -> google.protobuf.Timestamp
+	24, // 11: fenceline.scheduler.v1.Decision.at:type_name -> google.protobuf.Timestamp
 	0,  // 12: fenceline.scheduler.v1.LookupTargetResponse.targets:type_name -> fenceline.scheduler.v1.Target
 	0,  // 13: fenceline.scheduler.v1.ListTargetsResponse.targets:type_name -> fenceline.scheduler.v1.Target
 	0,  // 14: fenceline.scheduler.v1.GetTargetResponse.target:type_name -> fenceline.scheduler.v1.Target
 	0,  // 15: fenceline.scheduler.v1.ExplainTargetResponse.target:type_name -> fenceline.scheduler.v1.Target
 	2,  // 16: fenceline.scheduler.v1.ExplainTargetResponse.decisions:type_name -> fenceline.scheduler.v1.Decision
 	1,  // 17: fenceline.scheduler.v1.ExplainTargetResponse.run:type_name -> fenceline.scheduler.v1.Run
-	1,  // 18: fenceline.scheduler.v1.ListRunsResponse.runs:type_name -> fenceline.scheduler.v1.Run
-	25, // 19: fenceline.scheduler.v1.GetRunRequest.wait:type_name -> google.protobuf.Duration
-	1,  // 20: fenceline.scheduler.v1.GetRunResponse.run:type_name -> fenceline.scheduler.v1.Run
-	2,  // 21: fenceline.scheduler.v1.ListDecisionsResponse.decisions:type_name -> fenceline.scheduler.v1.Decision
-	26, // 22: fenceline.scheduler.v1.SetPauseRequest.scope:type_name -> fenceline.scheduler.v1.PauseScope
-	21, // 23: fenceline.scheduler.v1.SetPauseRequest.until:type_name -> google.protobuf.Timestamp
-	3,  // 24: fenceline.scheduler.v1.TargetService.LookupTarget:input_type -> fenceline.scheduler.v1.LookupTargetRequest
-	5,  // 25: fenceline.scheduler.v1.TargetService.ListTargets:input_type -> fenceline.scheduler.v1.ListTargetsRequest
-	7,  // 26: fenceline.scheduler.v1.TargetService.GetTarget:input_type -> fenceline.scheduler.v1.GetTargetRequest
-	9,  // 27: fenceline.scheduler.v1.TargetService.ExplainTarget:input_type -> fenceline.scheduler.v1.ExplainTargetRequest
-	11, // 28: fenceline.scheduler.v1.TargetService.ListRuns:input_type -> fenceline.scheduler.v1.ListRunsRequest
-	13, // 29: fenceline.scheduler.v1.TargetService.GetRun:input_type -> fenceline.scheduler.v1.GetRunRequest
-	15, // 30: fenceline.scheduler.v1.TargetService.ListDecisions:input_type -> fenceline.scheduler.v1.ListDecisionsRequest
-	17, // 31: fenceline.scheduler.v1.TargetService.SetPause:input_type -> fenceline.scheduler.v1.SetPauseRequest
-	4,  // 32: fenceline.scheduler.v1.TargetService.LookupTarget:output_type -> fenceline.scheduler.v1.LookupTargetResponse
-	6,  // 33: fenceline.scheduler.v1.TargetService.ListTargets:output_type -> fenceline.scheduler.v1.ListTargetsResponse
-	8,  // 34: fenceline.scheduler.v1.TargetService.GetTarget:output_type -> fenceline.scheduler.v1.GetTargetResponse
-	10, // 35: fenceline.scheduler.v1.TargetService.ExplainTarget:output_type -> fenceline.scheduler.v1.ExplainTargetResponse
-	12, // 36: fenceline.scheduler.v1.TargetService.ListRuns:output_type -> fenceline.scheduler.v1.ListRunsResponse
-	14, // 37: fenceline.scheduler.v1.TargetService.GetRun:output_type -> fenceline.scheduler.v1.GetRunResponse
-	16, // 38: fenceline.scheduler.v1.TargetService.ListDecisions:output_type -> fenceline.scheduler.v1.ListDecisionsResponse
-	18, // 39: fenceline.scheduler.v1.TargetService.SetPause:output_type -> fenceline.scheduler.v1.SetPauseResponse
-	32, // [32:40] is the sub-list for method output_type
-	24, // [24:32] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	19, // 18: fenceline.scheduler.v1.ExplainTargetResponse.pause:type_name -> fenceline.scheduler.v1.HoldingPause
+	1,  // 19: fenceline.scheduler.v1.ListRunsResponse.runs:type_name -> fenceline.scheduler.v1.Run
+	28, // 20: fenceline.scheduler.v1.GetRunRequest.wait:type_name -> google.protobuf.Duration
+	1,  // 21: fenceline.scheduler.v1.GetRunResponse.run:type_name -> fenceline.scheduler.v1.Run
+	2,  // 22: fenceline.scheduler.v1.ListDecisionsResponse.decisions:type_name -> fenceline.scheduler.v1.Decision
+	29, // 23: fenceline.scheduler.v1.SetPauseRequest.scope:type_name -> fenceline.scheduler.v1.PauseScope
+	24, // 24: fenceline.scheduler.v1.SetPauseRequest.until:type_name -> google.protobuf.Timestamp
+	29, // 25: fenceline.scheduler.v1.HoldingPause.scope:type_name -> fenceline.scheduler.v1.PauseScope
+	24, // 26: fenceline.scheduler.v1.HoldingPause.until:type_name -> google.protobuf.Timestamp
+	24, // 27: fenceline.scheduler.v1.HoldingPause.set_at:type_name -> google.protobuf.Timestamp
+	19, // 28: fenceline.scheduler.v1.ListPausesResponse.pauses:type_name -> fenceline.scheduler.v1.HoldingPause
+	3,  // 29: fenceline.scheduler.v1.TargetService.LookupTarget:input_type -> fenceline.scheduler.v1.LookupTargetRequest
+	5,  // 30: fenceline.scheduler.v1.TargetService.ListTargets:input_type -> fenceline.scheduler.v1.ListTargetsRequest
+	7,  // 31: fenceline.scheduler.v1.TargetService.GetTarget:input_type -> fenceline.scheduler.v1.GetTargetRequest
+	9,  // 32: fenceline.scheduler.v1.TargetService.ExplainTarget:input_type -> fenceline.scheduler.v1.ExplainTargetRequest
+	11, // 33: fenceline.scheduler.v1.TargetService.ListRuns:input_type -> fenceline.scheduler.v1.ListRunsRequest
+	13, // 34: fenceline.scheduler.v1.TargetService.GetRun:input_type -> fenceline.scheduler.v1.GetRunRequest
+	15, // 35: fenceline.scheduler.v1.TargetService.ListDecisions:input_type -> fenceline.scheduler.v1.ListDecisionsRequest
+	17, // 36: fenceline.scheduler.v1.TargetService.SetPause:input_type -> fenceline.scheduler.v1.SetPauseRequest
+	20, // 37: fenceline.scheduler.v1.TargetService.ListPauses:input_type -> fenceline.scheduler.v1.ListPausesRequest
+	4,  // 38: fenceline.scheduler.v1.TargetService.LookupTarget:output_type -> fenceline.scheduler.v1.LookupTargetResponse
+	6,  // 39: fenceline.scheduler.v1.TargetService.ListTargets:output_type -> fenceline.scheduler.v1.ListTargetsResponse
+	8,  // 40: fenceline.scheduler.v1.TargetService.GetTarget:output_type -> fenceline.scheduler.v1.GetTargetResponse
+	10, // 41: fenceline.scheduler.v1.TargetService.ExplainTarget:output_type -> fenceline.scheduler.v1.ExplainTargetResponse
+	12, // 42: fenceline.scheduler.v1.TargetService.ListRuns:output_type -> fenceline.scheduler.v1.ListRunsResponse
+	14, // 43: fenceline.scheduler.v1.TargetService.GetRun:output_type -> fenceline.scheduler.v1.GetRunResponse
+	16, // 44: fenceline.scheduler.v1.TargetService.ListDecisions:output_type -> fenceline.scheduler.v1.ListDecisionsResponse
+	18, // 45: fenceline.scheduler.v1.TargetService.SetPause:output_type -> fenceline.scheduler.v1.SetPauseResponse
+	21, // 46: fenceline.scheduler.v1.TargetService.ListPauses:output_type -> fenceline.scheduler.v1.ListPausesResponse
+	38, // [38:47] is the sub-list for method output_type
+	29, // [29:38] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_fenceline_scheduler_v1_target_proto_init() }
@@ -1889,7 +2187,7 @@ func file_fenceline_scheduler_v1_target_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fenceline_scheduler_v1_target_proto_rawDesc), len(file_fenceline_scheduler_v1_target_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

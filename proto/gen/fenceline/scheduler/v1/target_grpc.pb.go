@@ -27,6 +27,7 @@ const (
 	TargetService_GetRun_FullMethodName        = "/fenceline.scheduler.v1.TargetService/GetRun"
 	TargetService_ListDecisions_FullMethodName = "/fenceline.scheduler.v1.TargetService/ListDecisions"
 	TargetService_SetPause_FullMethodName      = "/fenceline.scheduler.v1.TargetService/SetPause"
+	TargetService_ListPauses_FullMethodName    = "/fenceline.scheduler.v1.TargetService/ListPauses"
 )
 
 // TargetServiceClient is the client API for TargetService service.
@@ -48,6 +49,8 @@ type TargetServiceClient interface {
 	ListDecisions(ctx context.Context, in *ListDecisionsRequest, opts ...grpc.CallOption) (*ListDecisionsResponse, error)
 	// SetPause sets or clears an operator's pause. Idempotent: the last call for a scope stands.
 	SetPause(ctx context.Context, in *SetPauseRequest, opts ...grpc.CallOption) (*SetPauseResponse, error)
+	// ListPauses lists the pauses that hold now, whoever set them, in the order of their setting. For operators.
+	ListPauses(ctx context.Context, in *ListPausesRequest, opts ...grpc.CallOption) (*ListPausesResponse, error)
 }
 
 type targetServiceClient struct {
@@ -138,6 +141,16 @@ func (c *targetServiceClient) SetPause(ctx context.Context, in *SetPauseRequest,
 	return out, nil
 }
 
+func (c *targetServiceClient) ListPauses(ctx context.Context, in *ListPausesRequest, opts ...grpc.CallOption) (*ListPausesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListPausesResponse)
+	err := c.cc.Invoke(ctx, TargetService_ListPauses_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // TargetServiceServer is the server API for TargetService service.
 // All implementations must embed UnimplementedTargetServiceServer
 // for forward compatibility.
@@ -157,6 +170,8 @@ type TargetServiceServer interface {
 	ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error)
 	// SetPause sets or clears an operator's pause. Idempotent: the last call for a scope stands.
 	SetPause(context.Context, *SetPauseRequest) (*SetPauseResponse, error)
+	// ListPauses lists the pauses that hold now, whoever set them, in the order of their setting. For operators.
+	ListPauses(context.Context, *ListPausesRequest) (*ListPausesResponse, error)
 	mustEmbedUnimplementedTargetServiceServer()
 }
 
@@ -190,6 +205,9 @@ func (UnimplementedTargetServiceServer) ListDecisions(context.Context, *ListDeci
 }
 func (UnimplementedTargetServiceServer) SetPause(context.Context, *SetPauseRequest) (*SetPauseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetPause not implemented")
+}
+func (UnimplementedTargetServiceServer) ListPauses(context.Context, *ListPausesRequest) (*ListPausesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListPauses not implemented")
 }
 func (UnimplementedTargetServiceServer) mustEmbedUnimplementedTargetServiceServer() {}
 func (UnimplementedTargetServiceServer) testEmbeddedByValue()                       {}
@@ -356,6 +374,24 @@ func _TargetService_SetPause_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _TargetService_ListPauses_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListPausesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TargetServiceServer).ListPauses(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TargetService_ListPauses_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TargetServiceServer).ListPauses(ctx, req.(*ListPausesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // TargetService_ServiceDesc is the grpc.ServiceDesc for TargetService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -394,6 +430,10 @@ var TargetService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SetPause",
 			Handler:    _TargetService_SetPause_Handler,
+		},
+		{
+			MethodName: "ListPauses",
+			Handler:    _TargetService_ListPauses_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
