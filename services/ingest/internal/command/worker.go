@@ -230,8 +230,8 @@ func (w *Worker) failed(ctx context.Context, c ingest.Command, err error) {
 		}
 	}
 	wait, hold := c.Wait(f)
-	if ctx.Err() != nil {
-		wait, hold = 0, false // we stop: another replica goes on at once
+	if ctx.Err() != nil && !hold {
+		wait = 0 // we stop: another replica goes on at once
 	} else {
 		w.Log.WarnContext(ctx, "command put off", "source", c.Source, "verb", c.Verb, "for", wait.String(), "held", hold, "err", err)
 		time.AfterFunc(wait, w.Wakeup.Ring)

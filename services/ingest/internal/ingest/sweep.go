@@ -22,10 +22,10 @@ type SweptProject struct {
 
 // SweepEnd is how a listing ends.
 type SweepEnd struct {
-	Next         time.Duration // until the next one
-	Done         bool          // it came to its end
-	Missed       bool          // GitHub had no such repository for us
-	Installation bool          // the same holds for all projects of the installation
+	Next   time.Duration // until the next one
+	Done   bool          // it came to its end
+	Missed bool          // GitHub had no such repository for us
+	Pause  time.Duration // for how long GitHub makes the whole installation wait
 }
 
 // Target is a pull request as the scheduler last read it.

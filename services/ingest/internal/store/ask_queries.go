@@ -49,9 +49,9 @@ WITH found AS (
        AND NOT EXISTS (SELECT FROM ingest.commands AS b
                         WHERE b.tenant = c.tenant AND b.project_id = c.project_id AND b.number = c.number AND b.id < c.id
                           AND b.state = 'pending')
-       AND NOT EXISTS (SELECT FROM ingest.commands AS h
-                        WHERE h.tenant = c.tenant AND h.host = c.host AND h.installation_id = c.installation_id
-                          AND h.state = 'pending' AND h.held_until > clock_timestamp())
+       AND NOT EXISTS (SELECT FROM ingest.installations AS i
+                        WHERE i.tenant = c.tenant AND i.host = c.host AND i.installation_id = c.installation_id
+                          AND i.paused_until > clock_timestamp())
      ORDER BY c.available_at
      LIMIT @limit
        FOR UPDATE SKIP LOCKED
@@ -71,13 +71,14 @@ RETURNING c.id, c.tenant, c.project_id, c.source, c.cause, c.verb, c.host, c.ins
 	finishCommand = `
 UPDATE ingest.commands AS c
    SET state = 'done', outcome = @outcome, reason = @reason, done_at = clock_timestamp(),
-       claim_id = NULL, claim_until = NULL, held_until = NULL
+       claim_id = NULL, claim_until = NULL
  WHERE c.tenant = @tenant AND c.id = @id AND c.claim_id = @claim`
 
+	// A limit is not the command's fault: its try is given back.
 	postponeCommand = `
 UPDATE ingest.commands AS c
    SET available_at = clock_timestamp() + @wait::interval, last_error = @error, claim_id = NULL, claim_until = NULL,
-       held_until = CASE WHEN @hold THEN clock_timestamp() + @wait::interval END
+       tries = CASE WHEN @hold THEN GREATEST(c.tries - 1, 0) ELSE c.tries END
  WHERE c.tenant = @tenant AND c.id = @id AND c.claim_id = @claim`
 
 	countCommands = `

@@ -60,13 +60,16 @@ func (s *Store) FinishCommand(ctx context.Context, c ingest.Command, o ingest.Ou
 	return nil
 }
 
-// PostponeCommand gives a command back, to be tried again after the wait; hold keeps its whole installation
-// waiting.
+// PostponeCommand gives a command back, to be tried again after the wait; hold has its whole installation wait,
+// for sweeps too, and gives the try back.
 func (s *Store) PostponeCommand(ctx context.Context, c ingest.Command, wait time.Duration, hold bool, why string) error {
 	b := &pg.Batch{}
 	b.Queue(postponeCommand, pgx.NamedArgs{
 		"tenant": c.Tenant, "id": c.ID, "claim": c.Claim, "wait": wait, "hold": hold, "error": why,
 	})
+	if hold {
+		b.Queue(pauseInstallation, pauseArgs(c.Tenant, c.Host, c.InstallationID, wait))
+	}
 	if err := s.db.TenantBatch(ctx, uuid.UUID(c.Tenant), b); err != nil {
 		return fmt.Errorf("postpone command: %w", err)
 	}

@@ -130,14 +130,15 @@ func TestCommandsInTurn(t *testing.T) {
 	if held := claim(t, s, 10); len(held) != 0 {
 		t.Fatalf("claimed while throttled: %+v", held)
 	}
-	exec(t, d, "UPDATE ingest.commands SET held_until = clock_timestamp(), available_at = clock_timestamp() WHERE held_until IS NOT NULL")
-	if next := claim(t, s, 10); len(next) != 2 || next[0].CommentID != 2 || next[1].Tries != 2 {
+	exec(t, d, "UPDATE ingest.installations SET paused_until = clock_timestamp()")
+	exec(t, d, "UPDATE ingest.commands SET available_at = clock_timestamp() WHERE available_at > clock_timestamp()")
+	if next := claim(t, s, 10); len(next) != 2 || next[0].CommentID != 2 || next[1].Tries != 1 {
 		t.Fatalf("claimed %+v", next)
 	}
 	// A worker that died: its claim lapses.
 	exec(t, d, "UPDATE ingest.commands SET claim_until = clock_timestamp() WHERE claim_id IS NOT NULL")
 	lapsed := claim(t, s, 10)
-	if len(lapsed) != 2 || lapsed[0].Tries != 2 {
+	if len(lapsed) != 2 || lapsed[0].Tries != 2 || lapsed[1].Tries != 2 {
 		t.Errorf("claimed %+v", lapsed)
 	}
 }

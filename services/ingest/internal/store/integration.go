@@ -137,6 +137,11 @@ func (s *Store) apply(ctx context.Context, tx *pg.Tx, r ingest.Receipt, o owner,
 		if err != nil {
 			return fmt.Errorf("set installation: %w", err)
 		}
+		if c.State == ingest.InstallationActive {
+			if _, err := tx.Exec(ctx, resumeInstallation, pgx.NamedArgs{"tenant": r.Tenant, "host": o.host, "installation": o.installation}); err != nil {
+				return fmt.Errorf("resume installation: %w", err)
+			}
+		}
 	}
 	if c.Lists {
 		for _, sql := range []string{nudgeInstallation, listInstallation} {

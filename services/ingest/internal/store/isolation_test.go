@@ -19,7 +19,7 @@ import (
 func TestQueriesPrepare(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t, migrations.FS)
-	for _, set := range []map[string]string{queries, retentionQueries, sweepQueries, reconcileQueries} {
+	for _, set := range []map[string]string{queries, retentionQueries, sweepQueries, reconcileQueries, pauseQueries} {
 		pgtest.PrepareAll(t, db, "ingest", set)
 	}
 }

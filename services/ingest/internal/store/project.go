@@ -45,7 +45,8 @@ func (s *Store) tell() {
 	}
 }
 
-// holding runs fn where the claim still stands, and renews it; ErrSweepLost where there was news since.
+// holding runs fn where the claim still stands, and renews it; ErrSweepLost where there was news since, or the
+// installation waits.
 func (s *Store) holding(ctx context.Context, p ingest.SweptProject, what string, fn func(tx *pg.Tx) error) error {
 	err := s.db.System(ctx, func(tx *pg.Tx) error {
 		tag, err := tx.Exec(ctx, renewProject, pgx.NamedArgs{"id": p.ID, "claim": p.Claim, "lease": listingLease})
@@ -101,12 +102,12 @@ func (s *Store) Refresh(ctx context.Context, p ingest.SweptProject, now ingest.S
 	})
 }
 
-// LeaveProject ends a listing, and says when the next one is.
+// LeaveProject ends a listing, and says when the next one is, and for how long its installation waits.
 func (s *Store) LeaveProject(ctx context.Context, p ingest.SweptProject, end ingest.SweepEnd) error {
 	b := &pg.Batch{}
 	b.Queue(leaveProject, pgx.NamedArgs{"id": p.ID, "claim": p.Claim, "after": end.Next, "done": end.Done, "missed": end.Missed})
-	if end.Installation {
-		b.Queue(putOffInstallation, pgx.NamedArgs{"tenant": p.Tenant, "host": p.Host, "installation": p.InstallationID, "after": end.Next})
+	if end.Pause > 0 {
+		b.Queue(pauseInstallation, pauseArgs(p.Tenant, p.Host, p.InstallationID, end.Pause))
 	}
 	if err := s.db.SystemBatch(ctx, b); err != nil {
 		return fmt.Errorf("leave project: %w", err)

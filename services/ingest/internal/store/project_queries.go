@@ -9,7 +9,7 @@ WITH due AS (
   SELECT p.id, i.account_id
     FROM ingest.projects AS p
     JOIN ingest.installations AS i ON i.tenant = p.tenant AND i.host = p.host AND i.installation_id = p.installation_id
-   WHERE p.state = 'enrolled' AND p.host = @host AND i.state = 'active'
+   WHERE p.state = 'enrolled' AND p.host = @host AND i.state = 'active' AND ` + awake + `
      AND (p.sweep_at IS NULL OR p.sweep_at <= clock_timestamp())
    ORDER BY p.sweep_at NULLS FIRST
    LIMIT 1
@@ -21,11 +21,14 @@ UPDATE ingest.projects AS p
  WHERE p.id = i.id
 RETURNING ` + sweptColumns
 
-	// A listing's steps hold its claim; no row means that there was news meanwhile: it is to be listed anew.
+	// A listing's steps hold its claim; no row means that there was news meanwhile, or that GitHub makes the
+	// installation wait: it is to be listed anew.
 	renewProject = `
 UPDATE ingest.projects AS p
    SET sweep_at = clock_timestamp() + @lease::interval
- WHERE p.id = @id AND p.sweep_claim = @claim AND p.state = 'enrolled'`
+  FROM ingest.installations AS i
+ WHERE p.id = @id AND p.sweep_claim = @claim AND p.state = 'enrolled'
+   AND i.tenant = p.tenant AND i.host = p.host AND i.installation_id = p.installation_id AND ` + awake
 
 	leaveProject = `
 UPDATE ingest.projects AS p
@@ -33,12 +36,6 @@ UPDATE ingest.projects AS p
        swept_at = CASE WHEN @done THEN clock_timestamp() ELSE p.swept_at END,
        misses   = CASE WHEN @done THEN 0 WHEN @missed THEN p.misses + 1 ELSE p.misses END
  WHERE p.id = @id AND p.sweep_claim = @claim`
-
-	// What GitHub told one project holds for all of its installation.
-	putOffInstallation = `
-UPDATE ingest.projects AS p
-   SET sweep_at = GREATEST(p.sweep_at, clock_timestamp() + @after::interval)
- WHERE p.tenant = @tenant AND p.host = @host AND p.installation_id = @installation AND p.state = 'enrolled'`
 
 	refreshProject = `
 UPDATE ingest.projects AS p
@@ -99,14 +96,14 @@ UPDATE ingest.projects AS p
 SELECT count(*), COALESCE(extract(epoch FROM clock_timestamp() - min(COALESCE(p.sweep_at, p.created_at))), 0)::float8
   FROM ingest.projects AS p
   JOIN ingest.installations AS i ON i.tenant = p.tenant AND i.host = p.host AND i.installation_id = p.installation_id
- WHERE p.state = 'enrolled' AND i.state = 'active' AND (p.sweep_at IS NULL OR p.sweep_at <= clock_timestamp())`
+ WHERE p.state = 'enrolled' AND i.state = 'active' AND ` + awake + ` AND (p.sweep_at IS NULL OR p.sweep_at <= clock_timestamp())`
 )
 
 var sweepQueries = map[string]string{
 	"holdSweep": holdSweep, "renewSweep": renewSweep, "leaveSweep": leaveSweep, "saveCursor": saveCursor, "endPass": endPass,
 	"recordMissed": recordMissed, "endRecovered": endRecovered, "endDelivered": endDelivered, "endTried": endTried, "takeMissed": takeMissed,
 	"endMissed": endMissed, "putOffMissed": putOffMissed, "missedDepth": missedDepth,
-	"takeProject": takeProject, "renewProject": renewProject, "leaveProject": leaveProject, "putOffInstallation": putOffInstallation,
+	"takeProject": takeProject, "renewProject": renewProject, "leaveProject": leaveProject,
 	"refreshProject": refreshProject, "refreshAccount": refreshAccount, "lostProject": lostProject, "movedProject": movedProject,
 	"enrolledNow": enrolledNow, "accountTenant": accountTenant, "nudgeRepository": nudgeRepository, "nudgeInstallation": nudgeInstallation,
 	"nudgeForeign": nudgeForeign, "settleProject": settleProject, "sweepDepth": sweepDepth,

@@ -108,7 +108,7 @@ func TestPutOff(t *testing.T) {
 	deliver(t, s, "pr", pull(acmeInstalled, rocket))
 	deliver(t, s, "added", repositories("added", acmeInstalled, acme, 1, rocket, sled))
 	p := listed(t, s, d)
-	leave(t, s, p, ingest.SweepEnd{Next: time.Hour, Installation: true})
+	leave(t, s, p, ingest.SweepEnd{Next: time.Hour, Pause: time.Hour})
 	noneDue(t, s)
 	if n, _, err := s.SweepDepth(t.Context()); err != nil || n != 0 {
 		t.Errorf("%d due, %v", n, err)
@@ -326,7 +326,7 @@ func TestReconcile(t *testing.T) {
 	if err != nil || n != 1 || projectState(t, d, barge) != "enrolled under 70" || projectState(t, d, sled) != "removed under 70" || projectState(t, d, kite) != "none" {
 		t.Errorf("%d enrolled, %v: %s %s %s", n, err, projectState(t, d, barge), projectState(t, d, sled), projectState(t, d, kite))
 	}
-	if err := s.LeaveInstallation(t.Context(), in, time.Hour); err != nil {
+	if err := s.LeaveInstallation(t.Context(), in, ingest.SweepEnd{Next: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if _, found, _ := s.TakeInstallation(t.Context(), host); found {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -19,7 +18,7 @@ const (
 WITH due AS (
   SELECT i.tenant, i.host, i.installation_id
     FROM ingest.installations AS i
-   WHERE i.state = 'active' AND i.host = @host AND (i.sweep_at IS NULL OR i.sweep_at <= clock_timestamp())
+   WHERE i.state = 'active' AND i.host = @host AND ` + awake + ` AND (i.sweep_at IS NULL OR i.sweep_at <= clock_timestamp())
    ORDER BY i.sweep_at NULLS FIRST
    LIMIT 1
      FOR UPDATE SKIP LOCKED
@@ -33,7 +32,8 @@ RETURNING i.tenant, i.host, i.installation_id, i.account_id, clock_timestamp()`
 	renewInstallation = `
 UPDATE ingest.installations AS i
    SET sweep_at = clock_timestamp() + @lease::interval
- WHERE i.tenant = @tenant AND i.host = @host AND i.installation_id = @installation AND i.sweep_claim = @claim AND i.state = 'active'`
+ WHERE i.tenant = @tenant AND i.host = @host AND i.installation_id = @installation AND i.sweep_claim = @claim AND i.state = 'active'
+   AND ` + awake
 
 	leaveInstallation = `
 UPDATE ingest.installations AS i
@@ -85,7 +85,7 @@ func claimArgs(in ingest.SweptInstallation) pgx.NamedArgs {
 }
 
 // Reconcile enrols those of a page of an installation's repositories that are not, and returns how many.
-// ErrSweepLost where there was news of the installation meanwhile.
+// ErrSweepLost where there was news of the installation meanwhile, or it waits.
 func (s *Store) Reconcile(ctx context.Context, in ingest.SweptInstallation, page []ingest.Repository) (n int, err error) {
 	err = s.db.System(ctx, func(tx *pg.Tx) error {
 		n = 0
@@ -141,12 +141,15 @@ func missingOf(ctx context.Context, tx *pg.Tx, in ingest.SweptInstallation, page
 	}), nil
 }
 
-// LeaveInstallation ends a listing, and says when the next one is.
-func (s *Store) LeaveInstallation(ctx context.Context, in ingest.SweptInstallation, next time.Duration) error {
+// LeaveInstallation ends a listing, and says when the next one is, and for how long the installation waits.
+func (s *Store) LeaveInstallation(ctx context.Context, in ingest.SweptInstallation, end ingest.SweepEnd) error {
 	args := claimArgs(in)
-	args["after"] = next
+	args["after"] = end.Next
 	b := &pg.Batch{}
 	b.Queue(leaveInstallation, args)
+	if end.Pause > 0 {
+		b.Queue(pauseInstallation, pauseArgs(in.Tenant, in.Host, in.ID, end.Pause))
+	}
 	if err := s.db.SystemBatch(ctx, b); err != nil {
 		return fmt.Errorf("leave installation: %w", err)
 	}

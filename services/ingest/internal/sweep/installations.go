@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/fenceline-dev/fenceline/pkg/ghapp"
 	"github.com/fenceline-dev/fenceline/pkg/obs"
@@ -20,7 +19,7 @@ type Reach interface {
 type Installing interface {
 	TakeInstallation(ctx context.Context, host string) (in ingest.SweptInstallation, found bool, err error)
 	Reconcile(ctx context.Context, in ingest.SweptInstallation, page []ingest.Repository) (enrolled int, err error)
-	LeaveInstallation(ctx context.Context, in ingest.SweptInstallation, next time.Duration) error
+	LeaveInstallation(ctx context.Context, in ingest.SweptInstallation, end ingest.SweepEnd) error
 }
 
 // Installations enrols what installations reach and no event told of.
@@ -58,22 +57,25 @@ func (s *Installations) turn(ctx context.Context) (worked bool, err error) {
 	if err != nil || !found {
 		return false, err
 	}
-	next := jitter(s.Set.Every)
+	end := ingest.SweepEnd{Next: jitter(s.Set.Every)}
 	err = s.list(ctx, in)
 	s.Metrics.swept(ctx, "installations", err)
 	switch f := ghapp.Classify(err); {
-	case err == nil, errors.Is(err, ingest.ErrSweepLost):
+	case err == nil:
+	case errors.Is(err, ingest.ErrSweepLost):
+		return true, nil // it is due again already, or with its lease
+	case f.Class == ghapp.Throttled, f.Class == ghapp.Auth:
+		end = waits(max(f.RetryAfter, s.Set.Retry))
+		s.Slog.WarnContext(ctx, "installation paused", "installation", in.ID, "reason", f.Reason, "for", end.Pause.String())
 	case ctx.Err() != nil:
-		next = 0
-	case f.Class == ghapp.Throttled:
-		next = jitter(max(f.RetryAfter, s.Set.Retry))
+		end.Next = 0
 	default:
-		next = jitter(s.Set.Retry)
+		end.Next = jitter(s.Set.Retry)
 		s.Slog.WarnContext(ctx, "list repositories of an installation", "err", err, "installation", in.ID)
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
-	return true, s.Store.LeaveInstallation(within, in, next)
+	return true, s.Store.LeaveInstallation(within, in, end)
 }
 
 func (s *Installations) list(ctx context.Context, in ingest.SweptInstallation) error {

@@ -7,6 +7,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
 )
 
 // pause waits for d, jittered by a fifth so that replicas spread; false once ctx has ended.
@@ -27,6 +29,12 @@ func jitter(d time.Duration) time.Duration {
 		return 0
 	}
 	return d - d/10 + rand.N(d/5+1)
+}
+
+// waits ends a listing that GitHub makes wait. The pause is as long as it said, never shorter; the listing itself
+// follows a little later, so that not all of an installation come at once.
+func waits(d time.Duration) ingest.SweepEnd {
+	return ingest.SweepEnd{Next: d + rand.N(d/5+1), Pause: d}
 }
 
 // pace keeps calls of GitHub apart.

@@ -107,7 +107,7 @@ func (s *Projects) turn(ctx context.Context) (worked bool, err error) {
 	end, err := s.list(ctx, p)
 	s.Metrics.swept(ctx, "projects", err)
 	if errors.Is(err, ingest.ErrSweepLost) {
-		return true, nil // it is due again already
+		return true, nil // it is due again already, or with its lease
 	}
 	if err != nil {
 		end = s.putOff(ctx, p, err)
@@ -124,8 +124,10 @@ func (s *Projects) turn(ctx context.Context) (worked bool, err error) {
 // putOff says when a listing that broke off is tried again.
 func (s *Projects) putOff(ctx context.Context, p ingest.SweptProject, err error) ingest.SweepEnd {
 	f := ghapp.Classify(err)
-	if f.Class == ghapp.Throttled {
-		return ingest.SweepEnd{Next: jitter(max(f.RetryAfter, s.Set.Retry)), Installation: true}
+	if f.Class == ghapp.Throttled || f.Class == ghapp.Auth {
+		end := waits(max(f.RetryAfter, s.Set.Retry))
+		s.Slog.WarnContext(ctx, "installation paused", "installation", p.InstallationID, "reason", f.Reason, "for", end.Pause.String())
+		return end
 	}
 	switch {
 	case ctx.Err() != nil:
