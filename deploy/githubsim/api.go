@@ -22,6 +22,8 @@ type call struct {
 	body  []byte
 	hit   effects // what faults do to it
 	now   time.Time
+
+	limited bool // a rate limit refused it
 }
 
 // reply is an answer that is not written yet, so that a fault can still lose it.
@@ -48,15 +50,16 @@ func (s *Server) serveAPI(w http.ResponseWriter, req *http.Request) {
 	denied := s.authenticate(c)
 	s.resolve(c)
 	c.hit = s.faults.match(c)
-	entry.aim(c)
+	entry.aim(c, s.actor(c, denied))
+	defer s.limits.enter(c)()
 
 	rep, handled := s.answer(c, denied)
 	if handled && c.hit.lose != "" {
-		entry.end(s.now(), rep.status, true, false)
-		s.lose(w, req, c.hit.lose)
+		entry.end(c, s.now(), rep.status, true, false)
+		s.lose(w, c, rep)
 		return
 	}
-	entry.end(s.now(), rep.status, handled, true)
+	entry.end(c, s.now(), rep.status, handled, true)
 	s.write(w, c, rep)
 }
 
@@ -78,6 +81,9 @@ func (s *Server) answer(c *call, denied *reply) (rep reply, handled bool) {
 		message := e.Message
 		if message == "" {
 			message = http.StatusText(e.Status)
+		}
+		if e.Status >= http.StatusInternalServerError {
+			return reply{status: e.Status, body: obj{"message": message}}, false
 		}
 		return refuse(e.Status, message, ""), false
 	}
@@ -101,8 +107,12 @@ func (s *Server) answer(c *call, denied *reply) (rep reply, handled bool) {
 
 // badRequest checks what GitHub checks before it looks at credentials.
 func (s *Server) badRequest(c *call) *reply {
+	link := ""
+	if c.route != nil {
+		link = c.route.link
+	}
 	refused := func(status int, message string) *reply {
-		r := refuse(status, message, "")
+		r := refuse(status, message, link)
 		return &r
 	}
 	switch v := c.r.Header.Get("X-GitHub-Api-Version"); {
@@ -129,20 +139,55 @@ func isObject(body []byte) bool {
 	return text == "null" || strings.HasPrefix(text, "{")
 }
 
-// lose drops the answer to a request that took effect.
-func (s *Server) lose(w http.ResponseWriter, req *http.Request, how control.Loss) {
-	switch how {
+// actor is who the log says asked.
+func (s *Server) actor(c *call, denied *reply) string {
+	switch {
+	case c.token != nil:
+		return s.bot.login
+	case denied == nil:
+		return "app"
+	}
+	return ""
+}
+
+// lose drops the answer, or half of it, to a request that took effect.
+func (s *Server) lose(w http.ResponseWriter, c *call, rep reply) {
+	switch c.hit.lose {
 	case control.Lose502:
 		page := htmlPage(http.StatusBadGateway)
 		w.Header().Set("Content-Type", "text/html")
 		w.WriteHeader(page.status)
 		_, _ = w.Write(page.raw)
 	case control.LoseHang:
-		<-req.Context().Done()
+		<-c.r.Context().Done()
+		panic(http.ErrAbortHandler)
+	case control.LoseCut, control.LoseStall:
+		raw := s.encode(c, rep)
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
+		w.WriteHeader(rep.status)
+		_, _ = w.Write(raw[:len(raw)/2])
+		_ = http.NewResponseController(w).Flush()
+		if c.hit.lose == control.LoseStall {
+			<-c.r.Context().Done()
+		}
 		panic(http.ErrAbortHandler)
 	default:
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// encode is the body of a reply.
+func (s *Server) encode(c *call, rep reply) []byte {
+	if rep.raw != nil || rep.body == nil {
+		return rep.raw
+	}
+	raw, err := json.Marshal(rep.body)
+	if err != nil {
+		s.cfg.Log.Error("githubsim: encode answer", "class", c.class(), "err", err)
+		panic(http.ErrAbortHandler)
+	}
+	return raw
 }
 
 // write sends the reply with GitHub's headers, or 304 where the caller has it already.
@@ -154,18 +199,14 @@ func (s *Server) write(w http.ResponseWriter, c *call, rep reply) {
 	for k, v := range rep.header {
 		h[http.CanonicalHeaderKey(k)] = v
 	}
-	raw := rep.raw
-	if raw == nil && rep.body != nil {
-		var err error
-		if raw, err = json.Marshal(rep.body); err != nil {
-			s.cfg.Log.Error("githubsim: encode answer", "class", c.class(), "err", err)
-			panic(http.ErrAbortHandler)
-		}
-	}
+	raw := s.encode(c, rep)
 	if c.r.Method == http.MethodGet && rep.status == http.StatusOK {
 		tag := etag(raw, c.r)
-		h.Set("ETag", "W/"+tag)
-		if strings.TrimPrefix(c.r.Header.Get("If-None-Match"), "W/") == tag {
+		h.Set("ETag", tag)
+		if strings.Contains(c.r.Header.Get("Accept-Encoding"), "gzip") {
+			h.Set("ETag", "W/"+tag) // what is compressed on its way is no longer the same byte for byte
+		}
+		if known(c.r.Header.Get("If-None-Match"), tag) {
 			s.limits.refund(c)
 			rep.status, raw = http.StatusNotModified, nil
 		}
@@ -181,6 +222,16 @@ func etag(raw []byte, r *http.Request) string {
 	sum.Write(raw)
 	sum.Write([]byte(r.Header.Get("Accept") + r.Header.Get("Authorization")))
 	return `"` + hex.EncodeToString(sum.Sum(nil)) + `"`
+}
+
+// known reports whether a tag is among those that the caller has, weak or strong.
+func known(ifNoneMatch, tag string) bool {
+	for one := range strings.SplitSeq(ifNoneMatch, ",") {
+		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *call) class() string {

@@ -3,6 +3,7 @@ package githubsim
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,6 +28,7 @@ type checkState struct {
 	started, completed           time.Time
 	title, summary, text         *string
 	annotations                  []obj
+	actions                      []checkAction
 }
 
 func (s *Server) checkBody(r *checkRun, v *checkState) obj {
@@ -91,11 +93,31 @@ func (s *Server) createCheck(c *call) reply {
 	r := &checkRun{id: s.id(), repo: c.repo, sha: *in.HeadSHA, suite: s.suiteOf(c.repo, *in.HeadSHA), created: c.now}
 	r.history = history[checkState]{newVersion(c, v, false)}
 	s.checks[r.id], c.repo.checks = r, append(c.repo.checks, r)
-	s.raiseCheck("created", r, s.bot, control.Send)
+	s.dropOldRuns(c.repo, r.suite, v.name)
+	s.raiseCheck("created", r, nil, s.bot, control.Send)
 	if v.status == "completed" {
-		s.raiseCheck("completed", r, s.bot, control.Send)
+		s.raiseCheck("completed", r, nil, s.bot, control.Send)
 	}
 	return reply{status: http.StatusCreated, body: s.checkBody(r, &v)}
+}
+
+// dropOldRuns keeps the newest runs of one name in a suite.
+func (s *Server) dropOldRuns(r *repo, suite int64, name string) {
+	same := func(one *checkRun) bool { return one.suite == suite && one.history.now().value.name == name }
+	n := 0
+	for _, one := range r.checks {
+		if same(one) {
+			n++
+		}
+	}
+	r.checks = slices.DeleteFunc(r.checks, func(one *checkRun) bool {
+		if n <= maxRuns || !same(one) {
+			return false
+		}
+		n--
+		delete(s.checks, one.id)
+		return true
+	})
 }
 
 // theCheck is the check run the path names, as a single read sees it.
@@ -136,17 +158,19 @@ func (s *Server) updateCheck(c *call) reply {
 	in.apply(&next, c.now)
 	r.history = append(r.history, newVersion(c, next, false))
 	if next.status == "completed" && before != "completed" {
-		s.raiseCheck("completed", r, s.bot, control.Send)
+		s.raiseCheck("completed", r, nil, s.bot, control.Send)
 	}
 	return ok(s.checkBody(r, &next))
 }
 
-func (s *Server) raiseCheck(action string, r *checkRun, by *account, mode control.WebhookMode) *delivery {
+func (s *Server) raiseCheck(action string, r *checkRun, extra obj, by *account, mode control.WebhookMode) *delivery {
 	v := &r.history.now().value
 	body := s.checkBody(r, v)
 	// Payloads carry the whole suite where the API has its id alone.
 	body["check_suite"] = s.suiteBody(r.repo, r.suite, r.sha, v.status, v.conclusion)
-	return s.raise("check_run", action, r.repo, by, obj{"check_run": body}, mode)
+	payload := obj{"check_run": body}
+	maps.Copy(payload, extra)
+	return s.raise("check_run", action, r.repo, by, payload, mode)
 }
 
 func (s *Server) listAnnotations(c *call) reply {

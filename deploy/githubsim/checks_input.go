@@ -1,9 +1,9 @@
 package githubsim
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,6 +14,9 @@ const (
 	maxAnnotations = 50
 	maxOutput      = 65535
 	maxActions     = 3
+	maxRuns        = 1000 // of one name in a suite; older ones are dropped
+	maxMessage     = 64 << 10
+	maxTitle       = 255
 )
 
 // checkInput is the body of a create or an update. What is not given stays as it is.
@@ -32,9 +35,14 @@ type checkInput struct {
 		Text        *string `json:"text"`
 		Annotations []obj   `json:"annotations"`
 	} `json:"output"`
-	Actions []struct {
-		Label, Description, Identifier string
-	} `json:"actions"`
+	Actions []checkAction `json:"actions"`
+}
+
+// checkAction is a button on the check run's page.
+type checkAction struct {
+	Label       string `json:"label"`
+	Description string `json:"description"`
+	Identifier  string `json:"identifier"`
 }
 
 var (
@@ -49,8 +57,8 @@ func (in *checkInput) validate(c *call, create bool) *reply {
 		return &r
 	}
 	if create {
-		if missing := in.missing(); len(missing) > 0 {
-			return invalid(strings.Join(missing, ", ") + " weren't supplied.")
+		if missing := in.missing(); missing != "" {
+			return invalid(missing)
 		}
 	}
 	switch {
@@ -71,15 +79,26 @@ func (in *checkInput) validate(c *call, create bool) *reply {
 	return in.validateOutput(invalid)
 }
 
-func (in *checkInput) missing() []string {
+func (in *checkInput) missing() string {
 	var names []string
-	if in.HeadSHA == nil || *in.HeadSHA == "" {
+	if orEmpty(in.HeadSHA) == "" {
 		names = append(names, `"head_sha"`)
 	}
-	if in.Name == nil || *in.Name == "" {
+	if orEmpty(in.Name) == "" {
 		names = append(names, `"name"`)
 	}
-	return names
+	return notSupplied(names)
+}
+
+// notSupplied is GitHub's sentence on what a request lacks; empty where it lacks nothing.
+func notSupplied(names []string) string {
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return names[0] + " wasn't supplied."
+	}
+	return strings.Join(names, ", ") + " weren't supplied."
 }
 
 func (in *checkInput) validateOutput(invalid func(string) *reply) *reply {
@@ -97,16 +116,45 @@ func (in *checkInput) validateOutput(invalid func(string) *reply) *reply {
 		return invalid("No more than 50 annotations are allowed.")
 	}
 	for _, a := range out.Annotations {
-		for _, name := range []string{"path", "start_line", "end_line", "annotation_level", "message"} {
-			if a[name] == nil {
-				return invalid(fmt.Sprintf("%q wasn't supplied.", name))
-			}
-		}
-		if line, isNumber := a["start_line"].(float64); !isNumber || line < 1 {
-			return invalid("start_line must be at least 1.")
+		if wrong := wrongAnnotation(a); wrong != "" {
+			return invalid(wrong)
 		}
 	}
 	return nil
+}
+
+// wrongAnnotation says what GitHub would not take of an annotation. One that is wrong refuses the whole request.
+func wrongAnnotation(a obj) string {
+	var missing []string
+	for _, name := range []string{"annotation_level", "end_line", "message", "path", "start_line"} {
+		if a[name] == nil {
+			missing = append(missing, strconv.Quote(name))
+		}
+	}
+	if len(missing) > 0 {
+		return notSupplied(missing)
+	}
+	number := func(name string) (n float64, given bool) { n, given = a[name].(float64); return n, given }
+	start, isNumber := number("start_line")
+	end, _ := number("end_line")
+	_, from := number("start_column")
+	_, to := number("end_column")
+	words := func(name string) string { text, _ := a[name].(string); return text }
+	switch {
+	case !isNumber || start < 1:
+		return "start_line must be at least 1."
+	case end < start:
+		return "end_line must not be before start_line."
+	case (from || to) && start != end:
+		return "Columns are only allowed where start_line is end_line."
+	case !slices.Contains([]string{"notice", "warning", "failure"}, words("annotation_level")):
+		return words("annotation_level") + " is not a possible value of annotation_level."
+	case len(words("message")) > maxMessage || len(words("raw_details")) > maxMessage:
+		return "Only 64 KB are allowed."
+	case utf8.RuneCountInString(words("title")) > maxTitle:
+		return "Only 255 characters are allowed."
+	}
+	return ""
 }
 
 // apply folds the input into a state. Annotations are appended and never replaced, which is why a repeated
@@ -134,6 +182,9 @@ func (in *checkInput) apply(v *checkState, now time.Time) {
 		}
 	case in.Status != nil && *in.Status != "completed":
 		v.conclusion, v.completed = "", time.Time{}
+	}
+	if in.Actions != nil {
+		v.actions = in.Actions
 	}
 	if out := in.Output; out != nil {
 		v.title, v.summary = out.Title, out.Summary

@@ -101,7 +101,7 @@ func (s *Server) createComment(c *call) reply {
 	case utf8.RuneCountInString(*in.Body) > maxBody:
 		return invalid("unprocessable", "data", "Body is too long (maximum is 65536 characters)")
 	case p.now().locked:
-		return refuse(http.StatusForbidden, "Unable to create comment because issue is locked.", "https://docs.github.com/articles/locking-conversations/")
+		return refuse(http.StatusForbidden, "Unable to create comment because issue is locked.", lockedPage)
 	}
 	m, _ := s.newComment(p, s.bot, newVersion(c, commentText{*in.Body, s.bot, c.now}, false), control.Send)
 	body := s.commentBody(m, &m.history.now().value)

@@ -1,6 +1,7 @@
 package githubsim
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -82,28 +83,54 @@ func (s *Server) ctlRerequest(req *http.Request, in control.Options) (any, error
 	if r == nil {
 		return nil, cannot(http.StatusNotFound, "no check run %s", req.PathValue("id"))
 	}
-	d := s.raiseCheck("rerequested", r, s.sender(in, r.repo), in.Webhook)
-	if d == nil {
-		return control.Delivery{}, nil
+	return s.toldClick(s.raiseCheck("rerequested", r, nil, s.sender(in, r.repo), in.Webhook)), nil
+}
+
+// ctlRequestAction clicks one of the buttons that the check run's newest state offers.
+func (s *Server) ctlRequestAction(req *http.Request, in control.RequestAction) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.checks[pathNumber(req, "id")]
+	if r == nil {
+		return nil, cannot(http.StatusNotFound, "no check run %s", req.PathValue("id"))
 	}
-	return s.hooks.told(d, false), nil
+	offered := r.history.now().value.actions
+	if !slices.ContainsFunc(offered, func(a checkAction) bool { return a.Identifier == in.Identifier }) {
+		return nil, cannot(http.StatusUnprocessableEntity, "the check run has no action %q", in.Identifier)
+	}
+	extra := obj{"requested_action": obj{"identifier": in.Identifier}}
+	return s.toldClick(s.raiseCheck("requested_action", r, extra, s.sender(in.Options, r.repo), in.Webhook)), nil
+}
+
+func (s *Server) toldClick(d *delivery) control.Delivery {
+	if d == nil {
+		return control.Delivery{}
+	}
+	return s.hooks.told(d, false)
 }
 
 func (s *Server) toldCheck(r *checkRun) control.CheckRun {
 	v := r.history.now().value
-	text := func(p *string) string {
-		if p == nil {
-			return ""
-		}
-		return *p
-	}
 	out := control.CheckRun{
 		ID: r.id, RepositoryID: r.repo.id, HeadSHA: r.sha, Name: v.name, ExternalID: v.externalID, DetailsURL: v.detailsURL,
-		Status: v.status, Conclusion: v.conclusion, Title: text(v.title), Summary: text(v.summary), Text: text(v.text),
+		Status: v.status, Conclusion: v.conclusion, Title: orEmpty(v.title), Summary: orEmpty(v.summary), Text: orEmpty(v.text),
 		Annotations: len(v.annotations), AppID: s.cfg.AppID, HTMLURL: s.checkPage(r), CreatedAt: r.created, Updates: len(r.history) - 1,
 	}
 	if !v.started.IsZero() {
 		out.StartedAt = &v.started
+	}
+	out.AnnotationList, out.Actions, out.History = []control.Annotation{}, []control.CheckAction{}, []control.CheckVersion{}
+	if raw, err := json.Marshal(v.annotations); err == nil && len(v.annotations) > 0 {
+		_ = json.Unmarshal(raw, &out.AnnotationList) // a number with a fraction is left at nought
+	}
+	for _, a := range v.actions {
+		out.Actions = append(out.Actions, control.CheckAction(a))
+	}
+	for _, one := range r.history {
+		was := one.value
+		out.History = append(out.History, control.CheckVersion{
+			At: one.at, Status: was.status, Conclusion: was.conclusion, Title: orEmpty(was.title), Annotations: len(was.annotations),
+		})
 	}
 	if !v.completed.IsZero() {
 		out.CompletedAt = &v.completed

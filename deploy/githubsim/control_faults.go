@@ -12,6 +12,8 @@ func (s *Server) ctlAddFault(_ *http.Request, in control.Fault) (any, error) {
 	switch {
 	case !s.classes()[in.Class]:
 		return nil, cannot(http.StatusBadRequest, "no class %q", in.Class)
+	case in.Probability < 0 || in.Probability > 1:
+		return nil, cannot(http.StatusBadRequest, "a probability is between 0 and 1")
 	case in.Skip < 0 || in.Times < 0 || in.Delay < 0:
 		return nil, cannot(http.StatusBadRequest, "skip, times and delay must not be negative")
 	case in.Error != nil && (in.Error.Status < 400 || in.Error.Status > 599):
@@ -22,7 +24,7 @@ func (s *Server) ctlAddFault(_ *http.Request, in control.Fault) (any, error) {
 		return nil, cannot(http.StatusBadRequest, "the fault has no effect")
 	}
 	switch in.Lose {
-	case "", control.LoseClose, control.Lose502, control.LoseHang:
+	case "", control.LoseClose, control.Lose502, control.LoseHang, control.LoseCut, control.LoseStall:
 	default:
 		return nil, cannot(http.StatusBadRequest, "no loss %q", in.Lose)
 	}
@@ -85,8 +87,11 @@ func (s *Server) ctlLimits(_ *http.Request, in control.Limits) (any, error) {
 
 func (s *Server) ctlRequests(r *http.Request) (any, error) {
 	q := r.URL.Query()
-	after, _ := strconv.ParseInt(q.Get("after"), 10, 64)
-	return s.truth.list(control.RequestFilter{After: max(after, 0), Class: q.Get("class"), Method: q.Get("method")}), nil
+	number := func(name string) int64 { n, _ := strconv.ParseInt(q.Get(name), 10, 64); return max(n, 0) }
+	return s.truth.list(control.RequestFilter{
+		After: number("after"), Class: q.Get("class"), Method: q.Get("method"), Writes: q.Get("writes") == "true",
+		Repository: number("repository"), Installation: number("installation"),
+	}), nil
 }
 
 // matchesID reports whether a query names id, or nothing.

@@ -19,9 +19,12 @@ func (s *Server) ctlPush(req *http.Request, in control.Push) (any, error) {
 	if in.Branch == "" {
 		return nil, cannot(http.StatusBadRequest, "a push needs a branch")
 	}
+	return s.push(req.Context(), r, in)
+}
+
+func (s *Server) push(ctx context.Context, r *repo, in control.Push) (any, error) {
 	r.pushing.Lock()
 	defer r.pushing.Unlock()
-	ctx := req.Context()
 	before, err := r.dir.line(ctx, "for-each-ref", "--format=%(objectname)", "refs/heads/"+in.Branch)
 	if err != nil {
 		return nil, err

@@ -95,12 +95,14 @@ func (s *Server) controlCalls() map[string]action {
 		"POST /comments/{id}/edit":                          act(s.ctlEditComment),
 		"POST /comments/{id}/delete":                        act(s.ctlDeleteComment),
 		"POST /check-runs/{id}/rerequest":                   act(s.ctlRerequest),
+		"POST /check-runs/{id}/request-action":              act(s.ctlRequestAction),
 		"POST /repositories/{repo}/pulls/{number}/reviews":  act(s.ctlReview),
 		"GET /repositories/{repo}/pulls/{number}/page":      s.ctlPage,
 		"POST /reviews/{id}/edit":                           act(s.ctlEditReview),
 		"POST /review-comments/{id}/reply":                  act(s.ctlReply),
 		"POST /review-comments/{id}/edit":                   act(s.ctlEditRemark),
 		"POST /review-comments/{id}/delete":                 act(s.ctlDeleteRemark),
+		"POST /review-comments/{id}/apply":                  act(s.ctlApply),
 
 		"GET /deliveries":              s.ctlDeliveries,
 		"POST /deliveries":             act(s.ctlSendEvent),
@@ -116,6 +118,7 @@ func (s *Server) controlCalls() map[string]action {
 		"PUT /limits":         act(s.ctlLimits),
 
 		"GET /truth/requests": s.ctlRequests,
+		"GET /truth/usage":    func(*http.Request) (any, error) { return s.truth.usages(), nil },
 		"GET /truth/comments": s.ctlComments,
 		"GET /truth/checks":   s.ctlChecks,
 		"GET /truth/reviews":  s.ctlReviews,

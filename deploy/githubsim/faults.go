@@ -2,6 +2,7 @@ package githubsim
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,8 +16,17 @@ import (
 type faultSet struct {
 	mu   sync.Mutex
 	last int
-	set  []*control.Fault
+	set  []*loaded
 }
+
+// loaded is a fault with the dice that its seed loads.
+type loaded struct {
+	control.Fault
+	dice *rand.Rand
+}
+
+// misses rolls the dice of a fault that hits only a part of the requests.
+func (f *loaded) misses() bool { return f.Probability > 0 && f.dice.Float64() >= f.Probability }
 
 // effects is what all faults that hit a request do to it together: delays add up, of the rest the first wins.
 type effects struct {
@@ -35,8 +45,7 @@ func (f *faultSet) add(in control.Fault) control.Fault {
 	defer f.mu.Unlock()
 	f.last++
 	in.ID = fmt.Sprintf("fault-%d", f.last)
-	kept := in
-	f.set = append(f.set, &kept)
+	f.set = append(f.set, &loaded{in, rand.New(rand.NewPCG(in.Seed, in.Seed))}) //nolint:gosec // loaded on purpose
 	return in
 }
 
@@ -45,7 +54,7 @@ func (f *faultSet) list() []control.Fault {
 	defer f.mu.Unlock()
 	out := make([]control.Fault, 0, len(f.set))
 	for _, one := range f.set {
-		out = append(out, *one)
+		out = append(out, one.Fault)
 	}
 	return out
 }
@@ -55,7 +64,7 @@ func (f *faultSet) remove(match func(*control.Fault) bool) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := len(f.set)
-	f.set = slices.DeleteFunc(f.set, match)
+	f.set = slices.DeleteFunc(f.set, func(one *loaded) bool { return match(&one.Fault) })
 	return before - len(f.set)
 }
 
@@ -64,15 +73,18 @@ func (f *faultSet) match(c *call) effects {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var hit effects
-	f.set = slices.DeleteFunc(f.set, func(one *control.Fault) bool {
-		if !matches(one, c) {
+	f.set = slices.DeleteFunc(f.set, func(one *loaded) bool {
+		if !matches(&one.Fault, c) {
 			return false
 		}
 		if one.Skip > 0 {
 			one.Skip--
 			return false
 		}
-		hit.add(one)
+		if one.misses() {
+			return false
+		}
+		hit.add(&one.Fault)
 		if one.Times > 0 {
 			one.Times--
 			return one.Times == 0
@@ -131,6 +143,7 @@ func (e *effects) add(f *control.Fault) {
 
 // limited is a rate limit's answer.
 func limited(l control.LimitFault, c *call) reply {
+	c.limited = true
 	status := l.Status
 	if status == 0 {
 		status = http.StatusForbidden
@@ -140,8 +153,7 @@ func limited(l control.LimitFault, c *call) reply {
 		h.Set("Retry-After", strconv.Itoa(l.RetryAfter))
 	}
 	const page = docs + "/overview/rate-limits-for-the-rest-api"
-	rep := refuse(status, "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.",
-		page+"#about-secondary-rate-limits")
+	rep := refuse(status, tooMuch, page+"#about-secondary-rate-limits")
 	if !l.Secondary {
 		rep = refuse(status, fmt.Sprintf("API rate limit exceeded for installation ID %d.", c.installation()), page)
 		reset := l.Reset

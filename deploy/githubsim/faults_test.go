@@ -400,3 +400,10 @@ func TestStartRefusesWhatCannotWork(t *testing.T) {
 		}
 	}
 }
+
+// until200ms is a context that soon ends.
+func (b *bench) until200ms() context.Context {
+	ctx, cancel := context.WithTimeout(b.ctx, 200*time.Millisecond)
+	b.t.Cleanup(cancel)
+	return ctx
+}

@@ -2,6 +2,7 @@ package githubsim
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -16,13 +17,19 @@ type limiter struct {
 	used map[int64]*usage
 }
 
-// usage is one installation's counters.
+// usage is one installation's counters. The primary limit has an hour that begins with the first request; the
+// secondary ones look back from now.
 type usage struct {
-	hour, minute    time.Time // when the windows end
-	requests        int
-	points          int
-	createdInMinute int
-	createdInHour   int
+	hour     time.Time // when it ends
+	requests int
+	spent    []spending  // of the last minute
+	created  []time.Time // of the last hour
+	running  int
+}
+
+type spending struct {
+	at     time.Time
+	points int
 }
 
 func newLimiter(max control.Limits) *limiter {
@@ -39,7 +46,7 @@ func (l *limiter) set(max control.Limits) {
 	l.max, l.used = fresh.max, fresh.used
 }
 
-// of returns the counters of the call's installation, with windows that are over begun anew.
+// of returns the counters of the call's installation, with what is over dropped.
 func (l *limiter) of(c *call) *usage {
 	id := int64(0)
 	if c.token != nil {
@@ -51,12 +58,32 @@ func (l *limiter) of(c *call) *usage {
 		l.used[id] = u
 	}
 	if !c.now.Before(u.hour) {
-		u.hour, u.requests, u.createdInHour = c.now.Add(time.Hour), 0, 0
+		u.hour, u.requests = c.now.Add(time.Hour), 0
 	}
-	if !c.now.Before(u.minute) {
-		u.minute, u.points, u.createdInMinute = c.now.Add(time.Minute), 0, 0
-	}
+	u.spent = slices.DeleteFunc(u.spent, func(s spending) bool { return !c.now.Before(s.at.Add(time.Minute)) })
+	u.created = slices.DeleteFunc(u.created, func(at time.Time) bool { return !c.now.Before(at.Add(time.Hour)) })
 	return u
+}
+
+// enter counts a request that runs, until the function it returns is called.
+func (l *limiter) enter(c *call) func() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.of(c)
+	u.running++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		u.running--
+	}
+}
+
+// points is what a request costs: a read 1, a write 5.
+func points(method string) int {
+	if method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions {
+		return 1
+	}
+	return 5
 }
 
 // take counts a request and refuses it where a limit is passed and limits are enforced.
@@ -69,26 +96,56 @@ func (l *limiter) take(c *call) *reply {
 	u := l.of(c)
 	if l.max.Enforce {
 		if u.requests >= l.max.PerHour {
-			r := limited(control.LimitFault{Reset: seconds(u.hour.Sub(c.now))}, c)
+			r := limited(control.LimitFault{Status: l.max.Status, Reset: seconds(u.hour.Sub(c.now))}, c)
 			return &r
 		}
-		over := passed(u.points, l.max.PointsPerMinute) ||
-			c.route.create && (passed(u.createdInMinute, l.max.CreatesPerMin) || passed(u.createdInHour, l.max.CreatesPerHour))
-		if over {
-			r := limited(control.LimitFault{Secondary: true, RetryAfter: seconds(u.minute.Sub(c.now))}, c)
+		if wait, words := u.secondary(c, l.max); words != "" {
+			f := control.LimitFault{Secondary: true, Status: l.max.Status, RetryAfter: seconds(wait)}
+			if l.max.NoRetryAfter {
+				f.RetryAfter = 0
+			}
+			r := limited(f, c)
+			r.body.(obj)["message"] = words
 			return &r
 		}
 	}
 	u.requests++
-	u.points++
-	if c.r.Method != http.MethodGet {
-		u.points += 4
-	}
+	u.spent = append(u.spent, spending{c.now, points(c.r.Method)})
 	if c.route.create {
-		u.createdInMinute++
-		u.createdInHour++
+		u.created = append(u.created, c.now)
 	}
 	return nil
+}
+
+// GitHub's words for secondary limits.
+const (
+	tooMuch    = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+	tooCreated = "You have exceeded a secondary rate limit and have been temporarily blocked from content creation. Please retry your request again later."
+)
+
+// secondary says which limit a request would pass, and how long that lasts; words is empty where it passes none.
+func (u *usage) secondary(c *call, max control.Limits) (wait time.Duration, words string) {
+	if c.token != nil && max.Concurrent > 0 && u.running > max.Concurrent {
+		return time.Minute, tooMuch
+	}
+	total := 0
+	for _, s := range u.spent {
+		total += s.points
+	}
+	if passed(total, max.PointsPerMinute) {
+		return u.spent[0].at.Add(time.Minute).Sub(c.now), tooMuch
+	}
+	if !c.route.create {
+		return 0, ""
+	}
+	inMinute := slices.IndexFunc(u.created, func(at time.Time) bool { return c.now.Before(at.Add(time.Minute)) })
+	if inMinute >= 0 && passed(len(u.created)-inMinute, max.CreatesPerMin) {
+		return u.created[inMinute].Add(time.Minute).Sub(c.now), tooCreated
+	}
+	if passed(len(u.created), max.CreatesPerHour) {
+		return u.created[0].Add(time.Hour).Sub(c.now), tooCreated
+	}
+	return 0, ""
 }
 
 func passed(used, max int) bool { return max > 0 && used >= max }
@@ -97,6 +154,9 @@ func seconds(d time.Duration) int { return int(d/time.Second) + 1 }
 
 // refund gives back the request that a 304 did not cost.
 func (l *limiter) refund(c *call) {
+	if c.class() == "rate_limit" {
+		return // it was free anyway
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.of(c).requests--
@@ -104,7 +164,11 @@ func (l *limiter) refund(c *call) {
 
 // headers sets the rate limit headers, those that a limit's own answer has not set.
 func (l *limiter) headers(h http.Header, c *call) {
-	for k, v := range l.state(c) {
+	state := l.state(c)
+	if h.Get("X-RateLimit-Remaining") == "0" {
+		state["used"] = state["limit"]
+	}
+	for k, v := range state {
 		key := http.CanonicalHeaderKey("X-RateLimit-" + k)
 		if h.Get(key) == "" || k == "used" {
 			h.Set(key, strconv.FormatInt(v, 10))

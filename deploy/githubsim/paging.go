@@ -59,15 +59,19 @@ func (s *Server) links(c *call, p page, total int) http.Header {
 
 // here is the request's own URL without its query.
 func (s *Server) here(c *call) string {
-	path := strings.TrimPrefix(c.r.URL.EscapedPath(), "/api/v3")
+	path, enterprise := strings.CutPrefix(c.r.URL.EscapedPath(), "/api/v3")
+	root := s.APIURL()
+	if enterprise {
+		root += "/api/v3"
+	}
 	if c.repo == nil {
-		return s.APIURL() + path
+		return root + path
 	}
 	before := 4 // "", repos, owner, name
 	if c.r.PathValue("repo_id") != "" {
 		before = 3 // "", repositories, id
 	}
-	parts := append([]string{s.APIURL(), "repositories", strconv.FormatInt(c.repo.id, 10)}, strings.Split(path, "/")[before:]...)
+	parts := append([]string{root, "repositories", strconv.FormatInt(c.repo.id, 10)}, strings.Split(path, "/")[before:]...)
 	return strings.Join(parts, "/")
 }
 

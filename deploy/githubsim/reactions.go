@@ -3,6 +3,7 @@ package githubsim
 import (
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // reactionNames are the reactions there are.
@@ -44,34 +45,53 @@ func (s *Server) createReaction(c *call) reply {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, text := s.theComment(c)
-	if text == nil {
+	on, p := s.reacted(c)
+	switch {
+	case on == nil:
 		return c.notFound()
-	}
-	if !slices.Contains(reactionNames, in.Content) {
+	case !slices.Contains(reactionNames, in.Content):
 		return refuse(http.StatusUnprocessableEntity, "Validation Failed", c.route.link, fieldError("Reaction", "content", "invalid", ""))
+	case p.now().locked:
+		return refuse(http.StatusForbidden, "Unable to create reaction because issue is locked.", lockedPage)
 	}
-	for _, r := range m.reactions {
+	for _, r := range *on {
 		if r.by == s.bot && r.content == in.Content {
 			return ok(s.reactionBody(r))
 		}
 	}
 	made := reaction{id: s.id(), by: s.bot, content: in.Content, created: stamp(c.now)}
-	m.reactions = append(m.reactions, made)
+	*on = append(*on, made)
 	return reply{status: http.StatusCreated, body: s.reactionBody(made)}
+}
+
+// reacted are the reactions of the comment the path names, of the conversation or of a review; nil where it is not
+// there.
+func (s *Server) reacted(c *call) (*[]reaction, *pull) {
+	if strings.HasPrefix(c.route.path, "/pulls/") {
+		m, text := s.theRemark(c)
+		if text == nil {
+			return nil, nil
+		}
+		return &m.reactions, m.review.pull
+	}
+	m, text := s.theComment(c)
+	if text == nil {
+		return nil, nil
+	}
+	return &m.reactions, m.pull
 }
 
 func (s *Server) listReactions(c *call) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, text := s.theComment(c)
-	if text == nil {
+	on, _ := s.reacted(c)
+	if on == nil {
 		return c.notFound()
 	}
 	p := pageOf(c.r)
 	list := []obj{}
-	for _, r := range cut(m.reactions, p) {
+	for _, r := range cut(*on, p) {
 		list = append(list, s.reactionBody(r))
 	}
-	return reply{status: http.StatusOK, header: s.links(c, p, len(m.reactions)), body: list}
+	return reply{status: http.StatusOK, header: s.links(c, p, len(*on)), body: list}
 }

@@ -64,6 +64,8 @@ func (s *Server) repoRoutes() []route {
 		{method: "DELETE", path: "/issues/comments/{id}", class: "comments.delete", need: level("write"), link: comments + "#delete-an-issue-comment", handle: s.deleteComment},
 		{method: "GET", path: "/issues/comments/{id}/reactions", class: "reactions.list", need: level("read"), link: docs + "/reactions/reactions", handle: s.listReactions},
 		{method: "POST", path: "/issues/comments/{id}/reactions", class: "reactions.create", need: level("write"), link: docs + "/reactions/reactions", create: true, handle: s.createReaction},
+		{method: "GET", path: "/pulls/comments/{id}/reactions", class: "reactions.list", need: "pull_requests=read", link: docs + "/reactions/reactions", handle: s.listReactions},
+		{method: "POST", path: "/pulls/comments/{id}/reactions", class: "reactions.create", need: "pull_requests=write", link: docs + "/reactions/reactions", create: true, handle: s.createReaction},
 		{method: "POST", path: "/statuses/{sha}", class: "statuses.create", need: "statuses=write", link: statuses + "#create-a-commit-status", create: true, handle: s.createStatus},
 		{method: "GET", path: "/commits/{ref}/statuses", class: "statuses.list", need: "statuses=read", link: statuses + "#list-commit-statuses-for-a-reference", handle: s.listStatuses},
 		{method: "GET", path: "/commits/{ref}/status", class: "statuses.combined", need: "statuses=read", link: statuses + "#get-the-combined-status-for-a-specific-reference", handle: s.combinedStatus},

@@ -26,6 +26,7 @@ func (t *truthLog) begin(c *call, req *http.Request) entry {
 	defer t.mu.Unlock()
 	e := &control.Request{
 		Seq: int64(len(t.seen) + 1), At: c.now, Method: req.Method, Path: req.URL.RequestURI(), Class: c.class(),
+		Creates:   c.route != nil && c.route.create,
 		UserAgent: req.UserAgent(), Traceparent: req.Header.Get("Traceparent"), Body: string(c.body), Faults: []string{},
 	}
 	t.seen = append(t.seen, e)
@@ -33,21 +34,21 @@ func (t *truthLog) begin(c *call, req *http.Request) entry {
 }
 
 // aim adds what the request turned out to be about.
-func (e entry) aim(c *call) {
+func (e entry) aim(c *call, actor string) {
 	e.log.mu.Lock()
 	defer e.log.mu.Unlock()
 	if c.repo != nil {
 		e.RepositoryID = c.repo.id
 	}
-	e.InstallationID = c.installation()
+	e.InstallationID, e.Actor = c.installation(), actor
 	e.Faults = append(e.Faults, c.hit.ids...)
 }
 
 // end adds how it ended, before the caller can know.
-func (e entry) end(now time.Time, status int, handled, answered bool) {
+func (e entry) end(c *call, now time.Time, status int, handled, answered bool) {
 	e.log.mu.Lock()
 	defer e.log.mu.Unlock()
-	e.Status, e.Handled, e.Answered = status, handled, answered
+	e.Status, e.Handled, e.Answered, e.Limited = status, handled, answered, c.limited
 	e.Duration = control.Duration(now.Sub(e.At))
 }
 
@@ -57,7 +58,9 @@ func (t *truthLog) list(f control.RequestFilter) []control.Request {
 	defer t.mu.Unlock()
 	out := []control.Request{}
 	for _, e := range t.seen[min(int(f.After), len(t.seen)):] {
-		if (f.Class == "" || f.Class == e.Class) && (f.Method == "" || f.Method == e.Method) {
+		write := e.Method != http.MethodGet && e.Method != http.MethodHead && e.Class != "tokens.create"
+		if (f.Class == "" || f.Class == e.Class) && (f.Method == "" || f.Method == e.Method) && (!f.Writes || write) &&
+			(f.Repository == 0 || f.Repository == e.RepositoryID) && (f.Installation == 0 || f.Installation == e.InstallationID) {
 			out = append(out, *e)
 		}
 	}

@@ -141,6 +141,12 @@ func (c *Client) Rerequest(ctx context.Context, checkRun int64, o Options) (Deli
 	return out, c.call(ctx, http.MethodPost, fmt.Sprintf("/check-runs/%d/rerequest", checkRun), o, &out)
 }
 
+// RequestAction clicks a button that a check run offers: check_run.requested_action.
+func (c *Client) RequestAction(ctx context.Context, checkRun int64, a RequestAction) (Delivery, error) {
+	var out Delivery
+	return out, c.call(ctx, http.MethodPost, fmt.Sprintf("/check-runs/%d/request-action", checkRun), a, &out)
+}
+
 // Deliveries lists every delivery, oldest first, without payloads.
 func (c *Client) Deliveries(ctx context.Context) ([]Delivery, error) {
 	var out []Delivery

@@ -21,6 +21,10 @@ type Fault struct {
 	Installation int64  `json:"installation,omitempty"` // only requests of this installation
 	Skip         int    `json:"skip,omitempty"`         // matching requests to spare first
 	Times        int    `json:"times,omitempty"`        // requests to hit; 0: until it is removed
+	// Probability hits that part of the requests, 0 all of them: by dice that Seed loads, so that the same requests in
+	// the same order are hit again.
+	Probability float64 `json:"probability,omitempty"`
+	Seed        uint64  `json:"seed,omitempty"`
 
 	Delay Duration    `json:"delay,omitempty"` // before the request is handled
 	Error *ErrorFault `json:"error,omitempty"` // the request is not handled
@@ -54,6 +58,8 @@ const (
 	LoseClose Loss = "close" // the connection closes without an answer
 	Lose502   Loss = "502"   // a front end answers 502 with HTML
 	LoseHang  Loss = "hang"  // nothing comes until the caller gives up
+	LoseCut   Loss = "cut"   // half of the answer comes, then the connection closes
+	LoseStall Loss = "stall" // half of the answer comes, and no more until the caller gives up
 )
 
 // HideFault hides a write from lists, and with Get also from single reads.
@@ -82,11 +88,16 @@ type Limits struct {
 	PointsPerMinute int  `json:"points_per_minute"` // read 1, write 5
 	CreatesPerMin   int  `json:"creates_per_minute"`
 	CreatesPerHour  int  `json:"creates_per_hour"`
+	Concurrent      int  `json:"concurrent,omitempty"` // requests at once
+
+	// How a limit is told: 403 (default) or 429, and secondary ones without retry-after where NoRetryAfter is set.
+	Status       int  `json:"status,omitempty"`
+	NoRetryAfter bool `json:"no_retry_after,omitempty"`
 }
 
 // GitHubLimits are GitHub's documented numbers, enforced.
 func GitHubLimits() Limits {
-	return Limits{Enforce: true, PerHour: 5000, PointsPerMinute: 900, CreatesPerMin: 80, CreatesPerHour: 500}
+	return Limits{Enforce: true, PerHour: 5000, PointsPerMinute: 900, CreatesPerMin: 80, CreatesPerHour: 500, Concurrent: 100}
 }
 
 // AddFault sets a fault and returns it with its id.

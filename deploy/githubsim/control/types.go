@@ -236,6 +236,12 @@ type NewComment struct {
 	Options
 }
 
+// RequestAction is a click on a button of a check run.
+type RequestAction struct {
+	Identifier string `json:"identifier"`
+	Options
+}
+
 // Delivery is one webhook event and every attempt to send it.
 type Delivery struct {
 	GUID           string          `json:"guid"`
