@@ -16,7 +16,7 @@ import (
 )
 
 // Name names this engine and the version of its rules.
-const Name = "builtin/1"
+const Name = "builtin/2"
 
 // Limits bound one review. What they leave out is said in the output.
 type Limits struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -44,11 +45,15 @@ func review(t testing.TB, e *Engine, files ...engine.File) engine.Output {
 	return out
 }
 
-// places renders findings as "line rule".
+// places renders findings as "line rule", or "first-last rule".
 func places(out engine.Output) []string {
 	var got []string
 	for _, f := range out.Findings {
-		got = append(got, fmt.Sprintf("%d %s", f.Line, f.Rule))
+		place := strconv.Itoa(f.Line)
+		if f.StartLine > 0 {
+			place = fmt.Sprintf("%d-%d", f.StartLine, f.Line)
+		}
+		got = append(got, place+" "+f.Rule)
 	}
 	return got
 }
@@ -61,7 +66,7 @@ func TestReviewFindsWhatWasAdded(t *testing.T) {
 		Verdict: engine.Findings, Reviewed: 1,
 		Usage: engine.Usage{DiffBytes: int64(len(patch))},
 		Findings: []engine.Finding{{
-			Path: "a.txt.cfg", Line: 3, Severity: engine.Error, Rule: "conflict/marker",
+			Path: "a.txt.cfg", StartLine: 3, Line: 7, Severity: engine.Error, Rule: "conflict/marker",
 			Sentence: "A merge conflict begins here and was committed unresolved.",
 		}},
 	}
@@ -140,7 +145,7 @@ func TestTheGravestFindingsAreKept(t *testing.T) {
 	t.Parallel()
 	key := strings.Join(pemKey(), "\n")
 	out := review(t, newEngine(t, func(l *Limits) { l.Findings = 1 }), added("a/testdata/k.pem", key), added("z.go.in", "<<<<<<< a\n=======\n>>>>>>> b\n"))
-	if got, want := places(out), []string{"1 conflict/marker"}; !slices.Equal(got, want) {
+	if got, want := places(out), []string{"1-3 conflict/marker"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

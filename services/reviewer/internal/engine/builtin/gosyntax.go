@@ -18,7 +18,7 @@ var literal = regexp.MustCompile("(?s)found [\"`].*")
 
 func isGo(path string) bool { return strings.HasSuffix(path, ".go") }
 
-// goSyntax parses changed Go files. The go command ignores testdata, where broken files belong,
+// goSyntax parses changed Go files, and looks at the form of those that parse. The go command ignores testdata, where broken files belong,
 // and a path with a template's braces holds a template.
 func goSyntax(f *file, limit int) {
 	if !isGo(f.path) || within(f.path, "testdata") || strings.Contains(f.path, "{{") {
@@ -29,6 +29,10 @@ func goSyntax(f *file, limit int) {
 		return
 	}
 	_, err := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
+	if err == nil {
+		goFormat(f, src)
+		return
+	}
 	var list scanner.ErrorList
 	if !errors.As(err, &list) {
 		return

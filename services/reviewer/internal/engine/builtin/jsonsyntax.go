@@ -28,27 +28,39 @@ func jsonSyntax(f *file, limit int) {
 		return
 	}
 	src = strings.TrimPrefix(src, "\ufeff")
-	line, message, broken := jsonError(src)
-	if !broken || isTemplate(src) {
+	broken, ok := jsonError(src)
+	if !ok || isTemplate(src) {
 		return
 	}
+	read := src // as the file's readers read it
 	if !strictJSON[path.Base(f.path)] {
 		// The remaining error, if any, is the one to tell: the first may be a mere comment.
-		if line, message, broken = jsonError(withoutComments(src)); !broken {
+		read = withoutComments(src)
+		if broken, ok = jsonError(read); !ok {
 			return
 		}
+	} else if f.trailingCommas(src) {
+		return
 	}
-	f.add(line, engine.Error, ruleJSON, "JSON syntax error: "+firstSentence(message)+".")
+	if !f.missingComma(src, read, broken) {
+		f.add(lineAt(src, broken.offset), engine.Error, ruleJSON, "JSON syntax error: "+firstSentence(broken.message)+".")
+	}
 }
 
-func jsonError(src string) (line int, message string, broken bool) {
+// jsonFault is where a parser stops.
+type jsonFault struct {
+	offset  int // of the byte it did not expect
+	message string
+}
+
+func jsonError(src string) (jsonFault, bool) {
 	var raw json.RawMessage
 	err := json.Unmarshal([]byte(src), &raw)
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
-		return 0, "", false
+		return jsonFault{}, false
 	}
-	return lineAt(src, int(syntax.Offset)-1), syntax.Error(), true
+	return jsonFault{offset: int(syntax.Offset) - 1, message: syntax.Error()}, true
 }
 
 // isTemplate says that the text is completed by a template engine before it is JSON.

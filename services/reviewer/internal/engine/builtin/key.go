@@ -33,9 +33,26 @@ func privateKeys(f *file) {
 			if at == nil || !hasMaterial(l.Text[at[1]:], h.Lines[i+1:]) {
 				continue
 			}
-			f.add(l.Number, severity, ruleKey, "An added line begins what looks like a private key: replace the key pair and keep the new one out of the repository.")
+			f.remark(remark{
+				first: l.Number, last: endOfKey(l, h.Lines[i+1:]), severity: severity, rule: ruleKey,
+				sentence: "An added line begins what looks like a private key: replace the key pair and keep the new one out of the repository.",
+			})
 		}
 	}
+}
+
+// endOfKey is the number of the line that ends the key, where it was added with the rest; else that of its header.
+func endOfKey(header engine.Line, below []engine.Line) int {
+	const longest = 200 // lines of a key
+	for i, l := range below {
+		if !l.Added || i == longest || strings.Contains(header.Text, "-----END") {
+			break
+		}
+		if strings.Contains(l.Text, "-----END") {
+			return l.Number
+		}
+	}
+	return header.Number
 }
 
 // hasMaterial looks for base64 behind the header, or on the added lines below it, where

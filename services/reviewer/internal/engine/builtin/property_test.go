@@ -28,6 +28,13 @@ func checkOutput(t interface{ Fatalf(string, ...any) }, e *Engine, in engine.Inp
 		if f.Sentence == "" || len(f.Sentence) > sentenceLimit || !utf8.ValidString(f.Sentence) || strings.ContainsAny(f.Sentence, "\n\r\x00") || redact(f.Sentence) != f.Sentence {
 			t.Fatalf("sentence %q", f.Sentence)
 		}
+		placed := in.Place([]engine.Finding{f})[0]
+		if placed.HunkStart == 0 || placed.StartLine != f.StartLine || (placed.Suggestion != nil) != (f.Suggestion != nil) {
+			t.Fatalf("%+v is placed as %+v", f, placed)
+		}
+		if f.Suggestion != nil && redact(*f.Suggestion) != *f.Suggestion {
+			t.Fatalf("suggestion %q", *f.Suggestion)
+		}
 		if f.Rule == "" || f.Severity < engine.Info || f.Severity > engine.Error {
 			t.Fatalf("finding %+v", f)
 		}

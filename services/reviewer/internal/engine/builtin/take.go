@@ -76,15 +76,6 @@ type file struct {
 	skipped []engine.Skip
 }
 
-// add records a finding. It is the only way to make one, so that each lies in the diff and none
-// repeats a secret.
-func (f *file) add(line int, severity engine.Severity, rule, sentence string) {
-	if _, ok := f.diff.Line(line); !ok {
-		return
-	}
-	f.found = append(f.found, engine.Finding{Path: f.path, Line: line, Severity: severity, Rule: rule, Sentence: plain(sentence)})
-}
-
 // has says whether the rule has remarked the line already.
 func (f *file) has(line int, rule string) bool {
 	return slices.ContainsFunc(f.found, func(x engine.Finding) bool { return x.Line == line && x.Rule == rule })
