@@ -141,9 +141,16 @@ func newSender(cfg Config, p *boot.Process, intents *store.Store, wakeup worker.
 		},
 		Rules: cfg.rules(), Keys: cfg.keys(), Store: intents,
 		Scheduler: peer.NewScheduler(scheduler), Reviewer: peer.NewReviewer(reviewer), Reader: gh,
+		Remarker: github.Remarks{GitHub: gh},
 		Surfaces: map[publisher.SurfaceKind]worker.Surface{
-			publisher.SurfaceSummary: github.Comments{GitHub: gh}, publisher.SurfaceCheckRun: github.Checks{GitHub: gh},
-			publisher.SurfaceReaction: github.Reactions{GitHub: gh}, publisher.SurfaceReply: github.Comments{GitHub: gh},
+			publisher.SurfaceSummary: github.Comments{GitHub: gh}, publisher.SurfaceReview: github.Reviews{GitHub: gh},
+			publisher.SurfaceRemark: github.Remarks{GitHub: gh}, publisher.SurfaceCheckRun: github.Checks{GitHub: gh},
+			publisher.SurfaceStatus: github.Statuses{GitHub: gh}, publisher.SurfaceReaction: github.Reactions{GitHub: gh},
+			publisher.SurfaceReply: github.Comments{GitHub: gh},
+		},
+		Healers: map[publisher.SurfaceKind]worker.Healer{
+			publisher.SurfaceSummary: github.Comments{GitHub: gh}, publisher.SurfaceReview: github.Reviews{GitHub: gh},
+			publisher.SurfaceCheckRun: github.Checks{GitHub: gh}, publisher.SurfaceReply: github.Comments{GitHub: gh},
 		},
 		Wakeup: wakeup, Log: p.Log, Tracer: p.Tracer.Tracer(service), Metrics: metrics,
 	}, nil

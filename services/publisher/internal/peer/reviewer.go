@@ -49,11 +49,15 @@ func (r *Reviewer) Review(ctx context.Context, e publisher.Epoch) (publisher.Rev
 				severity = publisher.SeverityInfo
 			}
 			out.Findings = append(out.Findings, publisher.Finding{
-				Path: f.GetPath(), Line: f.GetLine(), Severity: severity, Rule: f.GetRule(), Message: f.GetMessage(),
+				Path: f.GetPath(), StartLine: f.GetStartLine(), Line: f.GetLine(), HunkStart: f.GetHunkStart(), HunkEnd: f.GetHunkEnd(),
+				Severity: severity, Rule: f.GetRule(), Message: f.GetMessage(), Suggestion: f.Suggestion,
 			})
 		}
 		for _, o := range page.GetOmissions() {
-			out.Omissions = append(out.Omissions, publisher.Omission{Path: o.GetPath(), Reason: o.GetReason()})
+			out.Omissions = append(out.Omissions, publisher.Omission{Path: o.GetPath(), Reason: o.GetReason(), Minor: o.GetMinor()})
+		}
+		if seen := page.GetSeen(); seen != nil { // with the first page
+			out.Files, out.DiffBytes = int(seen.GetFiles()), seen.GetDiffBytes()
 		}
 		if page.GetNextPageToken() == "" {
 			return out, nil

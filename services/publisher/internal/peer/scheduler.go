@@ -24,10 +24,14 @@ func NewScheduler(conn grpc.ClientConnInterface) *Scheduler {
 
 // CheckCurrent asks whether the epoch may be shown now. Its error is a *publisher.Failure.
 func (s *Scheduler) CheckCurrent(ctx context.Context, e publisher.Epoch) (publisher.Currency, error) {
-	got, err := s.client.CheckCurrent(ctx, &schedulerv1.CheckCurrentRequest{
+	req := &schedulerv1.CheckCurrentRequest{
 		Tenant: e.Tenant.String(), TargetId: e.Target.String(),
 		Lifecycle: e.At.Lifecycle, Epoch: e.At.Epoch, ShowsResult: e.Kind.ShowsResult(),
-	})
+	}
+	if e.Kind.Progress() {
+		req.ProgressRunId = e.RunID().String()
+	}
+	got, err := s.client.CheckCurrent(ctx, req)
 	if err != nil {
 		return publisher.Currency{}, away("SCHEDULER_AWAY", "check current", err)
 	}

@@ -12,10 +12,27 @@ type Claim struct {
 	NextWrite    time.Time // writes to GitHub keep this distance; zero: at once
 	Now          time.Time // the database's clock at the claim
 	Works        []Work
+	Open         map[TargetID][]Surface // of the works' targets: what is to be taken back at some time
+	Checks       []Work                 // what was delivered on surfaces that are to be looked at again
+}
+
+// Memory is what was said on a page before an epoch.
+type Memory struct {
+	Said    []string // fingerprints, in reviews of the epoch's lifecycle
+	History []Past   // results of other runs, newest first
+}
+
+// Configuration is which surfaces a project's results are shown on.
+type Configuration struct {
+	Tenant   Tenant
+	Project  ProjectID
+	Version  int64
+	Surfaces []SurfaceKind
 }
 
 // Changes is what a sender decided, to be written at once or not at all.
 type Changes struct {
+	Added []Cell // of intents that turned out to be needed, before anything else of them
 	Cells []Cell
 	Ended []Work // epochs whose last intent ended, to be told to the scheduler
 	Seen  []Seen // readings that are not the run's, to be told to the scheduler

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -25,12 +26,14 @@ var (
 	ErrLeaseLost = errors.New("sender lease lost")
 )
 
-// Position orders what a target's page was told to say: by lifecycle, then by epoch.
-type Position struct{ Lifecycle, Epoch int64 }
+// Position orders what a target's page was told to say: by lifecycle, then by epoch. Step is 0 but for progress,
+// which follows the epoch that was the target's last when it was told; that may be 0, of a target that has said
+// nothing yet.
+type Position struct{ Lifecycle, Epoch, Step int64 }
 
 // Compare is negative where p is older than o, 0 where they are one.
 func (p Position) Compare(o Position) int {
-	return cmp.Or(cmp.Compare(p.Lifecycle, o.Lifecycle), cmp.Compare(p.Epoch, o.Epoch))
+	return cmp.Or(cmp.Compare(p.Lifecycle, o.Lifecycle), cmp.Compare(p.Epoch, o.Epoch), cmp.Compare(p.Step, o.Step))
 }
 
 // Kind is what an epoch says.
@@ -43,16 +46,31 @@ const (
 	KindSkipped    Kind = "skipped"
 	KindRefused    Kind = "refused"
 	KindOverBudget Kind = "over_budget"
+
+	// Progress of a run that has no result yet.
+	KindQueued     Kind = "queued"
+	KindInProgress Kind = "in_progress"
 )
+
+// ProgressStep is the step of the progress of a target's generation.
+func ProgressStep(generation int64, k Kind) int64 {
+	if k == KindInProgress {
+		return 2*generation + 1
+	}
+	return 2 * generation
+}
 
 // ShowsResult tells an epoch that shows a run's result from one that only takes something back, or says
 // why there is none. Only the former puts a comment on a page that has none.
 func (k Kind) ShowsResult() bool { return k == KindResult }
 
-// hasCheck tells whether the epoch says something of its run's head: its result, or that it was not
-// reviewed.
+// Progress tells what only says how far a run is. The scheduler is not told how its delivery ended.
+func (k Kind) Progress() bool { return k == KindQueued || k == KindInProgress }
+
+// hasCheck tells whether the epoch says something of its run's head: its result, that it was not reviewed, or how
+// far its review is.
 func (k Kind) hasCheck() bool {
-	return k == KindResult || k == KindRefused || k == KindOverBudget
+	return k == KindResult || k == KindRefused || k == KindOverBudget || k.Progress()
 }
 
 // PullRequest is where an epoch is shown. Host and Repository identify; Name is the owner/name of the day.
@@ -103,6 +121,12 @@ func (e Epoch) Validate() error {
 	if e.Kind == KindReply && e.Reply != nil {
 		return e.Reply.validate()
 	}
+	if e.Kind.Progress() != (e.At.Step > 0) {
+		return fmt.Errorf("%w: progress alone has a step", ErrInvalidEpoch)
+	}
+	if e.Kind.Progress() && (e.Run == nil || e.Run.HeadSHA == "") {
+		return fmt.Errorf("%w: progress needs the head of its run", ErrInvalidEpoch)
+	}
 	if e.Kind != KindResult {
 		return nil
 	}
@@ -117,25 +141,46 @@ func (e Epoch) Validate() error {
 	return nil
 }
 
-// Refs are the surfaces that the epoch speaks on, in the order in which they are written: a check run
-// concludes only after the comment's intent has ended.
+// Refs are the surfaces that the epoch speaks on where its project wants them, in the order in which they are
+// written: the comment says what became of the review, and a check run concludes once the comment's intent has
+// ended.
 func (e Epoch) Refs() []Ref {
 	if e.Reply != nil {
 		return e.Reply.refs()
 	}
-	refs := []Ref{{Kind: SurfaceSummary}}
+	var refs []Ref
+	if e.Kind.ShowsResult() {
+		refs = append(refs, Ref{Kind: SurfaceReview, Key: e.RunID().String()})
+	}
+	if !e.Kind.Progress() {
+		refs = append(refs, Ref{Kind: SurfaceSummary})
+	}
 	if e.Kind.hasCheck() && e.Run != nil && e.Run.HeadSHA != "" {
-		refs = append(refs, Ref{Kind: SurfaceCheckRun, Key: e.Run.HeadSHA + ":" + e.Run.ID.String()})
+		refs = append(refs, Ref{Kind: SurfaceCheckRun, Key: e.Run.HeadSHA + ":" + e.Run.ID.String()}, e.status())
 	}
 	return refs
 }
+
+// status is where the commit status of the epoch's head is.
+func (e Epoch) status() Ref { return Ref{Kind: SurfaceStatus, Key: e.Run.HeadSHA} }
+
+// owns tells what the epoch says of itself from what it says of earlier ones.
+func (e Epoch) owns(r Ref) bool { return slices.Contains(e.Refs(), r) }
 
 // IntentKey is the idempotency key of the epoch's intent on a surface, unique within the tenant.
 func (e Epoch) IntentKey(r Ref) string {
 	if e.Reply != nil {
 		return fmt.Sprintf("reply:%s:%s", e.Reply.ID, r.Kind)
 	}
-	return fmt.Sprintf("%s:%d:%d:%s", e.Target, e.At.Lifecycle, e.At.Epoch, r.Kind)
+	key := fmt.Sprintf("%s:%d:%d", e.Target, e.At.Lifecycle, e.At.Epoch)
+	if e.At.Step > 0 {
+		key += fmt.Sprintf(".%d", e.At.Step)
+	}
+	key += ":" + string(r.Kind)
+	if !e.owns(r) {
+		key += ":" + r.Key
+	}
+	return key
 }
 
 // RunID is the run the epoch is about, zero where there is none.
@@ -158,7 +203,7 @@ func (e Epoch) TraceID() string {
 // again says the same.
 func (e Epoch) Digest() []byte {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %s %d %d %s\n", e.Tenant, e.Target, e.At.Lifecycle, e.At.Epoch, e.Kind)
+	fmt.Fprintf(h, "%s %s %d %d %d %s\n", e.Tenant, e.Target, e.At.Lifecycle, e.At.Epoch, e.At.Step, e.Kind)
 	fmt.Fprintf(h, "%s %q %d %d %d\n", e.PR.Project, e.PR.Host, e.PR.Installation, e.PR.Repository, e.PR.Number)
 	fmt.Fprintf(h, "%q %q %q\n", e.Reason, e.Detail, e.NewerHead)
 	if r := e.Run; r != nil {

@@ -33,7 +33,43 @@ const (
 	ReasonNothing    = "nothing_to_take_back"
 	ReasonDeleted    = "deleted_by_person"
 	ReasonGone       = "gone"
+	ReasonNothingNew = "nothing_new"
 )
+
+// Rank is the order in which an epoch's intents are written.
+type Rank int
+
+// The ranks. What is taken back, and what is marked as fixed, is output of earlier epochs.
+const (
+	RankReview Rank = iota + 1
+	RankSummary
+	RankCheckRun
+	RankStatus
+	RankReaction
+	RankReply
+	RankTakeBack
+	RankRemark
+)
+
+// RankOf is the rank of what an epoch says of itself.
+func RankOf(r Ref) Rank {
+	switch r.Kind {
+	case SurfaceReview:
+		return RankReview
+	case SurfaceSummary:
+		return RankSummary
+	case SurfaceCheckRun:
+		return RankCheckRun
+	case SurfaceStatus:
+		return RankStatus
+	case SurfaceReaction:
+		return RankReaction
+	case SurfaceReply:
+		return RankReply
+	case SurfaceRemark:
+	}
+	return RankRemark
+}
 
 // Intent is one external write, recorded before it is sent.
 type Intent struct {
@@ -41,6 +77,7 @@ type Intent struct {
 	Key       string
 	Target    TargetID
 	Ref       Ref
+	Rank      Rank
 	At        Position
 	Kind      Kind
 	Run       RunID
@@ -55,13 +92,35 @@ type Intent struct {
 	EndedAt   time.Time
 	GitHubID  int64
 	URL       string
-	Body      string // as last rendered
+	Body      string       // as last rendered
+	Remarks   Fingerprints // of a review: what it says, as last sent, or what it is to say
 	LastError string
 	Version   int64 // raised by every save
 }
 
 // Ended tells whether nothing will be sent any more.
 func (i Intent) Ended() bool { return i.State == StateConfirmed || i.State == StateEnded }
+
+// Creates tells whether the intent's output is made where there is none: not to take something back.
+func (i Intent) Creates() bool {
+	if i.Ref.Kind == SurfaceSummary {
+		return i.Kind.ShowsResult()
+	}
+	return i.Rank < RankTakeBack
+}
+
+// opens tells whether the intent, once confirmed, leaves something that is to be taken back.
+func (i Intent) opens() bool {
+	switch {
+	case i.Rank >= RankTakeBack:
+		return false
+	case i.Ref.Kind == SurfaceReview:
+		return i.Kind.ShowsResult()
+	case i.Ref.Kind == SurfaceCheckRun, i.Ref.Kind == SurfaceStatus:
+		return i.Kind.Progress()
+	}
+	return false
+}
 
 // Cell is an intent with the surface it writes on. Absent holds where a complete listing has just shown
 // that the surface has no output: it is never stored.
@@ -94,17 +153,22 @@ var DefaultRules = Rules{Grace: 15 * time.Second, HoldMax: 30 * time.Second, Ret
 type Event interface{ event() }
 
 type (
-	// Sent: the operation is about to be called; recorded before the call.
+	// Sent: the operation is about to be called; recorded before the call. Remarks is what a new review says.
 	Sent struct {
-		Op   Op
-		Body string
+		Op      Op
+		Body    string
+		Remarks Fingerprints
 	}
 	// Answered: GitHub confirmed the call.
 	Answered struct{ Placed Placed }
 	// Failed: the call did not succeed.
 	Failed struct{ Failure Failure }
-	// LookedUp: a complete listing, or a read by id, said what there is; nil is nothing.
-	LookedUp struct{ Found *Found }
+	// LookedUp: a complete listing, or a read by id, said what there is; nil is nothing. Last is the highest
+	// epoch that the target is known to have, zero where that is not known.
+	LookedUp struct {
+		Found *Found
+		Last  Position
+	}
 	// Delayed: something that had to be asked first did not answer.
 	Delayed struct{ Failure Failure }
 	// Held: the epoch may not be shown now; a zero Until asks for a backoff.
@@ -130,10 +194,18 @@ func (Retried) event()  {}
 // Effect is what a transition asks for beyond its cell.
 type Effect interface{ effect() }
 
-// PauseSender asks that the whole installation be left alone.
-type PauseSender struct{ Failure Failure }
+type (
+	// PauseSender asks that the whole installation be left alone.
+	PauseSender struct{ Failure Failure }
+	// Bisect asks that the halves of a refused review be tried.
+	Bisect struct{}
+	// FallBack asks for a commit status, where a check run may not be written.
+	FallBack struct{}
+)
 
 func (PauseSender) effect() {}
+func (Bisect) effect()      {}
+func (FallBack) effect()    {}
 
 var (
 	// ErrTransition means that an event can't happen in the intent's state: a programming error.
@@ -157,7 +229,7 @@ func (r Rules) Apply(c Cell, ev Event, now time.Time) (Cell, []Effect, error) {
 	case Failed:
 		return r.failed(c, ev.Failure, now)
 	case LookedUp:
-		return r.lookedUp(c, ev.Found, now)
+		return r.lookedUp(c, ev, now)
 	case Delayed:
 		return r.delayed(c, ev.Failure, now)
 	case Held:
@@ -187,6 +259,9 @@ func (r Rules) sent(c Cell, ev Sent, now time.Time) (Cell, []Effect, error) {
 	}
 	i := &c.Intent
 	i.State, i.Op, i.Body = StateSending, ev.Op, ev.Body
+	if ev.Op == OpCreate {
+		i.Remarks = ev.Remarks
+	}
 	i.Attempts, i.Holds, i.LastError = i.Attempts+1, 0, ""
 	i.SentAt, i.Available = now, now.Add(r.Grace)
 	c.Absent = false
@@ -197,7 +272,12 @@ func (r Rules) answered(c Cell, ev Answered, now time.Time) (Cell, []Effect, err
 	if c.Intent.State != StateSending || ev.Placed.ID == 0 {
 		return c, nil, fmt.Errorf("%w: answered with id %d while %s", ErrTransition, ev.Placed.ID, c.Intent.State)
 	}
-	return c.confirm(ev.Placed, now), nil, nil
+	if ev.Placed.More { // as an intent of its own: recorded, paced and looked up
+		c.Surface.GitHubID, c.Surface.URL, c.Surface.Open = ev.Placed.ID, ev.Placed.URL, true
+		c.Intent.State, c.Intent.Op, c.Intent.Attempts, c.Intent.Available = StatePending, OpNone, 0, now
+		return c, nil, nil
+	}
+	return c.confirm(ev.Placed, c.Intent.Attempts == 1, now), nil, nil
 }
 
 func (r Rules) failed(c Cell, f Failure, now time.Time) (Cell, []Effect, error) {
@@ -205,7 +285,8 @@ func (r Rules) failed(c Cell, f Failure, now time.Time) (Cell, []Effect, error) 
 		return c, nil, fmt.Errorf("%w: failed while %s", ErrTransition, c.Intent.State)
 	}
 	c.Intent.LastError = f.Error()
-	if f.Class == Refused && c.Intent.Ref.Kind == SurfaceCheckRun && c.Intent.Attempts < believed {
+	early := c.Intent.Ref.Kind == SurfaceCheckRun || c.Intent.Ref.Kind == SurfaceStatus || f.Reason == ReasonCommitUnknown
+	if f.Class == Refused && early && c.Intent.Attempts < believed {
 		f.Class = NotExecuted // a commit is not known everywhere right after its push
 	}
 	switch f.Class {
@@ -216,13 +297,26 @@ func (r Rules) failed(c Cell, f Failure, now time.Time) (Cell, []Effect, error) 
 		c.Intent.State, c.Intent.Op, c.Intent.Available = StatePending, OpNone, now
 		return c, []Effect{PauseSender{Failure: f}}, nil
 	case Refused:
-		return c.end("refused_"+f.Word(), now), nil, nil
+		return c.end("refused_"+f.Word(), now), c.refused(f), nil
 	case Gone:
 		return r.gone(c, f, now), nil, nil
 	case Unknown:
 		c.Intent.Available = r.earliest(c.Intent, now)
 	}
 	return c, nil, nil
+}
+
+// refused is what may be done instead of a write that GitHub refuses: it names neither the comment that spoils a
+// whole review, nor a permission that it misses.
+func (c Cell) refused(f Failure) []Effect {
+	i := c.Intent
+	switch {
+	case i.Ref.Kind == SurfaceReview && i.Op == OpCreate && f.Reason == ReasonUnprocessable && i.Remarks.Len() > 1:
+		return []Effect{Bisect{}}
+	case i.Ref.Kind == SurfaceCheckRun && i.Rank < RankTakeBack && f.Reason == ReasonNotPermitted:
+		return []Effect{FallBack{}}
+	}
+	return nil
 }
 
 // gone handles a 404. Of an edit it means that a person deleted the output: a newer run brings it back
@@ -241,8 +335,8 @@ func (r Rules) gone(c Cell, f Failure, now time.Time) Cell {
 }
 
 // lookedUp takes a complete listing, or a read by id, into account.
-func (r Rules) lookedUp(c Cell, found *Found, now time.Time) (Cell, []Effect, error) {
-	sending := c.Intent.State == StateSending
+func (r Rules) lookedUp(c Cell, ev LookedUp, now time.Time) (Cell, []Effect, error) {
+	sending, found := c.Intent.State == StateSending, ev.Found
 	if found == nil {
 		switch {
 		case !sending:
@@ -258,6 +352,7 @@ func (r Rules) lookedUp(c Cell, found *Found, now time.Time) (Cell, []Effect, er
 		c.Absent = true // a listing after the grace: surely
 		return c, nil, nil
 	}
+	found = ev.known()
 	order := found.At.Compare(c.Intent.At)
 	if order < 0 && sending && now.Before(c.Intent.SentAt.Add(r.Grace)) {
 		return c, nil, ErrTooEarly
@@ -267,12 +362,22 @@ func (r Rules) lookedUp(c Cell, found *Found, now time.Time) (Cell, []Effect, er
 	case order > 0:
 		return c.end(ReasonSuperseded, now), nil, nil
 	case order == 0:
-		return c.confirm(Placed{ID: found.ID, URL: found.URL}, now), nil, nil
+		return c.confirm(Placed{ID: found.ID, URL: found.URL}, !sending, now), nil, nil
 	}
 	if sending {
 		c.Intent.State, c.Intent.Op, c.Intent.Available = StatePending, OpNone, now
 	}
 	return c, nil, nil
+}
+
+// known takes what shows an epoch that nobody has heard of, because an older database was restored, as the old
+// output that it is to become again.
+func (ev LookedUp) known() *Found {
+	found := *ev.Found
+	if ev.Last != (Position{}) && found.At.Compare(ev.Last) > 0 {
+		found.At = Position{}
+	}
+	return &found
 }
 
 func (r Rules) delayed(c Cell, f Failure, now time.Time) (Cell, []Effect, error) {
@@ -333,9 +438,12 @@ func (c Cell) end(reason string, now time.Time) Cell {
 	return c
 }
 
-func (c Cell) confirm(p Placed, now time.Time) Cell {
+// confirm takes the output as written. Sure tells that there was one write, and that it was answered.
+func (c Cell) confirm(p Placed, sure bool, now time.Time) Cell {
 	i := &c.Intent
 	i.State, i.Op, i.GitHubID, i.URL, i.EndedAt, i.LastError = StateConfirmed, OpNone, p.ID, p.URL, now, ""
 	c.Surface = c.Surface.adopt(Found{ID: p.ID, URL: p.URL, At: i.At, Run: i.Run})
+	c.Surface.Open = i.opens()
+	c.Surface = c.Surface.toCheck(sure, now)
 	return c
 }

@@ -13,7 +13,7 @@ var at0 = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 func pendingCell() Cell {
 	return Cell{
 		Intent: Intent{
-			Ref: Ref{Kind: SurfaceSummary}, At: Position{1, 2}, Kind: KindResult, Run: RunID{2},
+			Ref: Ref{Kind: SurfaceSummary}, At: Position{1, 2, 0}, Kind: KindResult, Run: RunID{2},
 			State: StatePending, Available: at0,
 		},
 		Surface: Surface{Ref: Ref{Kind: SurfaceSummary}},
@@ -25,7 +25,7 @@ func sendingCell(op Op) Cell {
 	c.Intent.State, c.Intent.Op, c.Intent.Attempts = StateSending, op, 1
 	c.Intent.SentAt, c.Intent.Available = at0, at0.Add(DefaultRules.Grace)
 	if op == OpEdit {
-		c.Surface.GitHubID, c.Surface.Shown, c.Surface.Run = 9, Position{1, 1}, RunID{1}
+		c.Surface.GitHubID, c.Surface.Shown, c.Surface.Run = 9, Position{1, 1, 0}, RunID{1}
 	}
 	return c
 }
@@ -61,10 +61,10 @@ func TestApply(t *testing.T) {
 		},
 		"an edit of nothing is refused": {pendingCell(), Sent{Op: OpEdit}, at0, want{state: StatePending, err: ErrNotLookedUp}},
 		"a lower epoch never overwrites a higher one": {with(sendingCell(OpEdit), func(c *Cell) {
-			c.Intent.State, c.Surface.Shown = StatePending, Position{1, 3}
+			c.Intent.State, c.Surface.Shown = StatePending, Position{1, 3, 0}
 		}), Sent{Op: OpEdit}, at0, want{state: StatePending, id: 9, err: ErrTransition, after: DefaultRules.Grace}},
 		"a higher lifecycle is higher": {with(sendingCell(OpEdit), func(c *Cell) {
-			c.Intent.State, c.Surface.Shown = StatePending, Position{2, 1}
+			c.Intent.State, c.Surface.Shown = StatePending, Position{2, 1, 0}
 		}), Sent{Op: OpEdit}, at0, want{state: StatePending, id: 9, err: ErrTransition, after: DefaultRules.Grace}},
 		"answered":                     {sendingCell(OpCreate), Answered{Placed{ID: 5}}, later, want{state: StateConfirmed, id: 5}},
 		"an answer without an id":      {sendingCell(OpCreate), Answered{}, later, want{state: StateSending, err: ErrTransition, after: -45 * time.Second}},
@@ -100,10 +100,10 @@ func TestApply(t *testing.T) {
 			want{state: StateSending, err: ErrTooEarly, after: time.Second},
 		},
 		"absence after the grace":              {sendingCell(OpCreate), LookedUp{}, later, want{state: StatePending}},
-		"found as sent, also within the grace": {sendingCell(OpCreate), LookedUp{&Found{ID: 5, At: Position{1, 2}}}, at0, want{state: StateConfirmed, id: 5}},
-		"found older: edited":                  {sendingCell(OpCreate), LookedUp{&Found{ID: 5, At: Position{1, 1}}}, later, want{state: StatePending, id: 5}},
-		"found newer: superseded":              {sendingCell(OpCreate), LookedUp{&Found{ID: 5, At: Position{1, 3}}}, later, want{state: StateEnded, reason: ReasonSuperseded, id: 5}},
-		"adopted before the first write":       {pendingCell(), LookedUp{&Found{ID: 5, At: Position{1, 1}}}, at0, want{state: StatePending, id: 5}},
+		"found as sent, also within the grace": {sendingCell(OpCreate), LookedUp{Found: &Found{ID: 5, At: Position{1, 2, 0}}}, at0, want{state: StateConfirmed, id: 5}},
+		"found older: edited":                  {sendingCell(OpCreate), LookedUp{Found: &Found{ID: 5, At: Position{1, 1, 0}}}, later, want{state: StatePending, id: 5}},
+		"found newer: superseded":              {sendingCell(OpCreate), LookedUp{Found: &Found{ID: 5, At: Position{1, 3, 0}}}, later, want{state: StateEnded, reason: ReasonSuperseded, id: 5}},
+		"adopted before the first write":       {pendingCell(), LookedUp{Found: &Found{ID: 5, At: Position{1, 1, 0}}}, at0, want{state: StatePending, id: 5}},
 		"an edit read back as deleted":         {sendingCell(OpEdit), LookedUp{}, later, want{state: StatePending}},
 		"unknown is not absent":                {sendingCell(OpCreate), Delayed{Failure{Class: NotExecuted}}, later, want{state: StateSending, after: time.Second}},
 		"a refused read is tried again":        {pendingCell(), Delayed{Failure{Class: Gone}}, at0, want{state: StatePending, after: time.Second}},

@@ -1,6 +1,9 @@
 package publisher
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Step is the one thing that may be done next with an intent.
 type Step int
@@ -38,17 +41,18 @@ func (r Rules) Next(c Cell, now time.Time) Step {
 		return StepEdit
 	case !c.Absent:
 		return StepLookUp
-	case i.Ref.Kind == SurfaceSummary && !i.Kind.ShowsResult():
+	case !i.Creates():
 		return StepNothing
 	default:
 		return StepCreate
 	}
 }
 
-// Work is an epoch with its intents, in the order in which they are written.
+// Work is an epoch with its intents. Last is the highest epoch that its target has, as far as is known.
 type Work struct {
 	Epoch Epoch
 	Cells []Cell
+	Last  Position
 }
 
 // Ended tells whether all of the epoch's intents have ended.
@@ -73,8 +77,24 @@ func (w Work) MayBeOut() time.Time {
 	return until
 }
 
-// Waits tells an intent that is not to be written yet: a check run concludes once the comment's has ended.
-func (w Work) Waits(i Intent) bool { return i.Ref.Kind == SurfaceCheckRun && !w.Summary().Ended() }
+// Waits tells an intent that is not to be written yet, and until when at least: the comment says what became of the
+// review, and a check run concludes once the comment's intent has ended.
+func (w Work) Waits(i Intent) (until time.Time, waits bool) {
+	if i.Rank <= RankReview || i.Rank > RankStatus {
+		return time.Time{}, false
+	}
+	for _, c := range w.Cells {
+		first := c.Intent
+		if first.Rank >= min(i.Rank, RankCheckRun) || first.Ended() {
+			continue
+		}
+		waits = true
+		if first.Available.After(until) {
+			until = first.Available
+		}
+	}
+	return until, waits
+}
 
 // Summary is the epoch's intent for the comment.
 func (w Work) Summary() Intent {
@@ -95,25 +115,40 @@ type Publication struct {
 	CheckRunID int64
 }
 
-// Publication sums up the ended intents of an epoch. It is delivered when its comment is, or when it had
-// none to change and its check run is; what did not succeed beside that is the reason.
+// deciding are the surfaces that tell whether an epoch is delivered: the first that had anything to say.
+var deciding = [][]SurfaceKind{{SurfaceSummary}, {SurfaceReview}, {SurfaceCheckRun, SurfaceStatus}, {SurfaceReaction, SurfaceReply}}
+
+// Publication sums up the ended intents of an epoch: it is delivered when its comment is, or where it had none to
+// change, its review or its check run; what did not succeed beside that is the reason.
 func (w Work) Publication() Publication {
 	var p Publication
-	for _, c := range w.Cells {
-		i := c.Intent
-		shown := i.State == StateConfirmed
-		switch i.Ref.Kind {
-		case SurfaceSummary:
-			p.Delivered, p.CommentID, p.CommentURL = shown, i.GitHubID, i.URL
-		case SurfaceCheckRun:
-			p.CheckRunID = i.GitHubID
-			p.Delivered = p.Delivered || shown && p.Reason == ReasonNothing
-		case SurfaceReaction, SurfaceReply:
-			p.Delivered = shown
+	decided := false
+	for _, kinds := range deciding {
+		spoke := false
+		for _, c := range w.Cells {
+			i := c.Intent
+			if i.Rank >= RankTakeBack || !slices.Contains(kinds, i.Ref.Kind) {
+				continue
+			}
+			shown := i.State == StateConfirmed || i.Reason == ReasonNothingNew
+			spoke = spoke || i.Reason != ReasonNothing
+			p.Delivered = p.Delivered || shown && !decided
+			if !shown && p.Reason == "" {
+				p.Reason = i.Reason
+			}
+			p.locate(i)
 		}
-		if !shown && p.Reason == "" {
-			p.Reason = i.Reason
-		}
+		decided = decided || spoke
 	}
 	return p
+}
+
+func (p *Publication) locate(i Intent) {
+	switch i.Ref.Kind {
+	case SurfaceSummary:
+		p.CommentID, p.CommentURL = i.GitHubID, i.URL
+	case SurfaceCheckRun:
+		p.CheckRunID = i.GitHubID
+	case SurfaceReview, SurfaceStatus, SurfaceReaction, SurfaceReply, SurfaceRemark:
+	}
 }

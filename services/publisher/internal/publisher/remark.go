@@ -1,5 +1,13 @@
 package publisher
 
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Remark is an inline comment of ours as it stands on the page. Fingerprint names what it remarks, across heads:
 // lines move, so it holds none. Resolved: it says already that this is fixed.
 type Remark struct {
@@ -35,4 +43,109 @@ type Input struct {
 	Review  Review
 	Plan    Plan
 	History []Past // newest first
+}
+
+// Fingerprints is a set of them, separated by commas.
+type Fingerprints string
+
+// JoinFingerprints makes a set.
+func JoinFingerprints(all []string) Fingerprints { return Fingerprints(strings.Join(all, ",")) }
+
+// List returns the members.
+func (f Fingerprints) List() []string {
+	if f == "" {
+		return nil
+	}
+	return strings.Split(string(f), ",")
+}
+
+// Len counts the members.
+func (f Fingerprints) Len() int { return len(f.List()) }
+
+// maxRemarks bounds the inline comments of one review.
+const maxRemarks = 300
+
+// maxFixed bounds the remarks that one epoch marks as fixed.
+const maxFixed = 30
+
+// PlanRemarks decides what a run's review says on lines of the diff: what is found and was not said before. Page
+// are the remarks that stand on it; said are the fingerprints of earlier epochs' reviews, own those of this one's.
+// What was said and is not on the page, a person deleted.
+func PlanRemarks(rv Review, page []Remark, said, own []string) Plan {
+	var p Plan
+	saidBefore, saidNow := setOf(said), setOf(own)
+	open, resolved := map[string]bool{}, map[string]bool{}
+	for _, r := range page {
+		if r.Resolved {
+			resolved[r.Fingerprint] = true
+		} else {
+			open[r.Fingerprint] = true
+		}
+	}
+	found, times := map[string]bool{}, map[Finding]int{}
+	for _, f := range rv.Findings {
+		like := Finding{Path: f.Path, Rule: f.Rule, Message: f.Message}
+		times[like]++
+		s := Said{Finding: f, Fingerprint: like.fingerprint(times[like])}
+		found[s.Fingerprint] = true
+		switch {
+		case saidNow[s.Fingerprint]:
+			p.Say = append(p.Say, s)
+		case open[s.Fingerprint]:
+			p.Standing++
+		case saidBefore[s.Fingerprint] && !resolved[s.Fingerprint]: // deleted
+		case !f.anchored() || len(p.Say) >= maxRemarks:
+			p.Unplaced = append(p.Unplaced, s)
+		default:
+			p.Say = append(p.Say, s)
+		}
+	}
+	for _, r := range page {
+		if rv.More == 0 && !r.Resolved && !found[r.Fingerprint] {
+			p.Fixed = append(p.Fixed, r)
+		}
+	}
+	return p
+}
+
+// fingerprint names the n-th of the findings that say the same. Lines move, so it holds none.
+func (f Finding) fingerprint(n int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d", f.Path, f.Rule, f.Message, n))
+	return hex.EncodeToString(sum[:])
+}
+
+// anchored tells whether GitHub takes a comment on the finding's lines: all of them in one hunk.
+func (f Finding) anchored() bool {
+	first := f.Line
+	if f.StartLine != 0 {
+		first = f.StartLine
+	}
+	return f.HunkStart > 0 && f.HunkStart <= first && first <= f.Line && f.Line <= f.HunkEnd
+}
+
+// Of is the part of the plan that says what is in the set, all of it where there is none.
+func (p Plan) Of(set Fingerprints) Plan {
+	if set == "" {
+		return p
+	}
+	in := setOf(set.List())
+	p.Say = slices.DeleteFunc(slices.Clone(p.Say), func(s Said) bool { return !in[s.Fingerprint] })
+	return p
+}
+
+// Fingerprints are those of what the plan says.
+func (p Plan) Fingerprints() Fingerprints {
+	all := make([]string, len(p.Say))
+	for n, s := range p.Say {
+		all[n] = s.Fingerprint
+	}
+	return JoinFingerprints(all)
+}
+
+func setOf(all []string) map[string]bool {
+	out := make(map[string]bool, len(all))
+	for _, s := range all {
+		out[s] = true
+	}
+	return out
 }

@@ -1,5 +1,7 @@
 package publisher
 
+import "time"
+
 // SurfaceKind is a kind of output on a pull request.
 type SurfaceKind string
 
@@ -36,6 +38,10 @@ type Surface struct {
 	Open bool
 	// Recreated: a person deleted the output, and a newer run brought it back, which it does once.
 	Recreated bool
+	// CheckAt is when the page is looked at next for what went wrong unseen, zero where it is not; Checks is how
+	// many looks are left.
+	CheckAt time.Time
+	Checks  int
 }
 
 // Place identifies a surface on GitHub, across lifecycles and lost databases: what the marker is derived

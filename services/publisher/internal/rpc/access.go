@@ -6,11 +6,14 @@ import (
 	publisherv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/publisher/v1"
 )
 
-// Access says who may call what. What a page says comes from the scheduler alone, an answer to a command from ingest alone.
+// Access says who may call what. What a page says comes from the scheduler alone; an answer to a command, and
+// which surfaces a project has, from ingest alone.
 var Access = rpc.Access{
-	publisherv1.PublisherService_PublishEpoch_FullMethodName:   {"scheduler"},
-	publisherv1.PublisherService_PublishReply_FullMethodName:   {"ingest"},
-	publisherv1.PublisherService_PurgeLifecycle_FullMethodName: {"scheduler"},
+	publisherv1.PublisherService_PublishEpoch_FullMethodName:     {"scheduler"},
+	publisherv1.PublisherService_PublishProgress_FullMethodName:  {"scheduler"},
+	publisherv1.PublisherService_PublishReply_FullMethodName:     {"ingest"},
+	publisherv1.PublisherService_ConfigureProject_FullMethodName: {"ingest"},
+	publisherv1.PublisherService_PurgeLifecycle_FullMethodName:   {"scheduler"},
 
 	publisherv1.IntentService_ListIntents_FullMethodName: {rpc.Operator},
 	publisherv1.IntentService_GetIntent_FullMethodName:   {rpc.Operator},

@@ -89,6 +89,9 @@ var surfaces = map[publisher.SurfaceKind]publisherv1.Surface{
 	publisher.SurfaceCheckRun: publisherv1.Surface_SURFACE_CHECK_RUN,
 	publisher.SurfaceReaction: publisherv1.Surface_SURFACE_REPLY,
 	publisher.SurfaceReply:    publisherv1.Surface_SURFACE_REPLY,
+	publisher.SurfaceReview:   publisherv1.Surface_SURFACE_REVIEW,
+	publisher.SurfaceRemark:   publisherv1.Surface_SURFACE_REMARK,
+	publisher.SurfaceStatus:   publisherv1.Surface_SURFACE_COMMIT_STATUS,
 }
 
 func intent(r publisher.Record) *publisherv1.Intent {

@@ -14,6 +14,7 @@ import (
 
 type recorder interface {
 	PublishEpoch(ctx context.Context, e publisher.Epoch) (intents int, err error)
+	ConfigureProject(ctx context.Context, c publisher.Configuration) error
 }
 
 // Publisher serves PublisherService.
@@ -53,17 +54,58 @@ func (s *Publisher) PublishEpoch(ctx context.Context, req *publisherv1.PublishEp
 }
 
 func epoch(req *publisherv1.PublishEpochRequest) publisher.Epoch {
-	pr := req.GetPullRequest()
 	return publisher.Epoch{
 		Tenant: publisher.Tenant(id(req.GetTenant())), Target: publisher.TargetID(id(req.GetTargetId())),
 		At:   publisher.Position{Lifecycle: req.GetLifecycle(), Epoch: req.GetEpoch()},
-		Kind: kinds[req.GetKind()],
-		PR: publisher.PullRequest{
-			Project: publisher.ProjectID(id(pr.GetProjectId())), Host: pr.GetHost(), Installation: pr.GetInstallationId(),
-			Repository: pr.GetRepositoryId(), Name: pr.GetRepository(), Number: pr.GetNumber(),
-		},
+		Kind: kinds[req.GetKind()], PR: pullRequest(req.GetPullRequest()),
 		Run: run(req.GetRun()), Reason: req.GetReason(), Detail: req.GetDetail(), NewerHead: req.GetNewerHeadSha(),
 	}
+}
+
+var progressKinds = map[publisherv1.ProgressState]publisher.Kind{
+	publisherv1.ProgressState_PROGRESS_STATE_QUEUED:      publisher.KindQueued,
+	publisherv1.ProgressState_PROGRESS_STATE_IN_PROGRESS: publisher.KindInProgress,
+}
+
+// PublishProgress records how far a run is that has no result yet.
+func (s *Publisher) PublishProgress(ctx context.Context, req *publisherv1.PublishProgressRequest) (*publisherv1.PublishProgressResponse, error) {
+	kind := progressKinds[req.GetState()]
+	e := publisher.Epoch{
+		Tenant: publisher.Tenant(id(req.GetTenant())), Target: publisher.TargetID(id(req.GetTargetId())), Kind: kind,
+		At: publisher.Position{Lifecycle: req.GetLifecycle(), Epoch: req.GetEpoch(), Step: publisher.ProgressStep(req.GetGeneration(), kind)},
+		PR: pullRequest(req.GetPullRequest()), Run: run(req.GetRun()), Traceparent: obs.Inject(ctx),
+	}
+	trace.SpanFromContext(ctx).SetAttributes(obs.Tenant(req.GetTenant()), obs.TargetID(req.GetTargetId()),
+		obs.Lifecycle(e.At.Lifecycle), obs.Epoch(e.At.Epoch), obs.RunID(req.GetRun().GetRunId()))
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	if _, err := s.store.PublishEpoch(ctx, e); err != nil {
+		return nil, err
+	}
+	return &publisherv1.PublishProgressResponse{}, nil
+}
+
+var projectSurfaces = map[publisherv1.ProjectSurface]publisher.SurfaceKind{
+	publisherv1.ProjectSurface_PROJECT_SURFACE_SUMMARY:       publisher.SurfaceSummary,
+	publisherv1.ProjectSurface_PROJECT_SURFACE_REVIEW:        publisher.SurfaceReview,
+	publisherv1.ProjectSurface_PROJECT_SURFACE_CHECK_RUN:     publisher.SurfaceCheckRun,
+	publisherv1.ProjectSurface_PROJECT_SURFACE_COMMIT_STATUS: publisher.SurfaceStatus,
+}
+
+// ConfigureProject keeps which surfaces a project's results are shown on.
+func (s *Publisher) ConfigureProject(ctx context.Context, req *publisherv1.ConfigureProjectRequest) (*publisherv1.ConfigureProjectResponse, error) {
+	trace.SpanFromContext(ctx).SetAttributes(obs.Tenant(req.GetTenant()))
+	c := publisher.Configuration{
+		Tenant: publisher.Tenant(id(req.GetTenant())), Project: publisher.ProjectID(id(req.GetProjectId())), Version: req.GetVersion(),
+	}
+	for _, surface := range req.GetSurfaces() {
+		c.Surfaces = append(c.Surfaces, projectSurfaces[surface])
+	}
+	if err := s.store.ConfigureProject(ctx, c); err != nil {
+		return nil, err
+	}
+	return &publisherv1.ConfigureProjectResponse{}, nil
 }
 
 func run(r *publisherv1.Run) *publisher.Run {

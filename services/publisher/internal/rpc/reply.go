@@ -41,7 +41,8 @@ func (s *Publisher) PublishReply(ctx context.Context, req *publisherv1.PublishRe
 	return &publisherv1.PublishReplyResponse{}, nil
 }
 
-// PreviewRun renders what the comment of a run's result would say. It is as long as what would be posted.
+// PreviewRun renders what the comment of a run's result would say, and its review, were nothing said before. It is as
+// long as what would be posted.
 func (s *Intents) PreviewRun(ctx context.Context, req *publisherv1.PreviewRunRequest) (*publisherv1.PreviewRunResponse, error) {
 	e := publisher.Epoch{
 		Tenant: publisher.Tenant(id(req.GetTenant())), Target: publisher.TargetID(id(req.GetTargetId())), Kind: publisher.KindResult,
@@ -54,7 +55,7 @@ func (s *Intents) PreviewRun(ctx context.Context, req *publisherv1.PreviewRunReq
 	if err != nil {
 		return nil, err
 	}
-	return &publisherv1.PreviewRunResponse{Body: publisher.Preview(e, review)}, nil
+	return &publisherv1.PreviewRunResponse{Body: publisher.Preview(e, publisher.Input{Review: review})}, nil
 }
 
 func pullRequest(pr *publisherv1.PullRequest) publisher.PullRequest {

@@ -119,9 +119,11 @@ type recordRow struct {
 	TargetID       publisher.TargetID
 	Lifecycle      int64
 	Epoch          int64
+	Step           int64
 	Kind           string
 	Host           string
 	InstallationID int64
+	Rank           int
 	Surface        string
 	SurfaceKey     string
 	State          string
@@ -149,7 +151,7 @@ func (r recordRow) record() publisher.Record {
 		Tenant: r.Tenant, HeadSHA: r.HeadSha, TraceID: publisher.Epoch{Traceparent: r.Traceparent}.TraceID(),
 		Intent: publisher.Intent{
 			ID: r.ID, Key: r.Key, Target: r.TargetID, Ref: publisher.Ref{Kind: publisher.SurfaceKind(r.Surface), Key: r.SurfaceKey},
-			At: publisher.Position{Lifecycle: r.Lifecycle, Epoch: r.Epoch}, Kind: publisher.Kind(r.Kind),
+			Rank: publisher.Rank(r.Rank), At: publisher.Position{Lifecycle: r.Lifecycle, Epoch: r.Epoch, Step: r.Step}, Kind: publisher.Kind(r.Kind),
 			Run: publisher.RunID(r.RunID.Bytes), State: publisher.State(r.State), Op: publisher.Op(r.Op),
 			Reason: r.Reason, Attempts: r.Attempts, Holds: r.Holds, Available: r.AvailableAt, CreatedAt: r.CreatedAt,
 			SentAt: r.SentAt.Time, EndedAt: r.EndedAt.Time, GitHubID: r.GithubID, URL: r.URL,

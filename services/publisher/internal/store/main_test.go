@@ -52,11 +52,27 @@ func newFixture(t *testing.T) *fixture {
 
 func mint() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
+// theProject is the one that all epochs are of.
+var theProject = publisher.ProjectID(mint())
+
+// choose gives the tenant's project its surfaces: the comment and the check run alone, if none are named.
+func (f *fixture) choose(t *testing.T, tenant publisher.Tenant, kinds ...publisher.SurfaceKind) {
+	t.Helper()
+	if len(kinds) == 0 {
+		kinds = []publisher.SurfaceKind{publisher.SurfaceSummary, publisher.SurfaceCheckRun}
+	}
+	version := pgtest.Query[int64](t, f.db, `SELECT COALESCE(max(version), 0) + 1 FROM publisher.projects WHERE tenant = $1`, tenant)
+	err := f.ConfigureProject(t.Context(), publisher.Configuration{Tenant: tenant, Project: theProject, Version: version, Surfaces: kinds})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // result is an epoch that shows a clean result.
 func result(tenant publisher.Tenant, target publisher.TargetID, epoch int64) publisher.Epoch {
 	return publisher.Epoch{
 		Tenant: tenant, Target: target, At: publisher.Position{Lifecycle: 1, Epoch: epoch}, Kind: publisher.KindResult,
-		PR: publisher.PullRequest{Project: publisher.ProjectID(mint()), Host: "github.com", Installation: 7, Repository: 42, Name: "o/r", Number: 5},
+		PR: publisher.PullRequest{Project: theProject, Host: "github.com", Installation: 7, Repository: 42, Name: "o/r", Number: 5},
 		Run: &publisher.Run{
 			ID: publisher.RunID(mint()), BaseRef: "main", BaseSHA: "aaaa", HeadSHA: "bbbb", MergeBaseSHA: "aaaa",
 			Attempt: publisher.AttemptID(mint()), Clean: true, Engine: "builtin", CostMicros: 1500,

@@ -23,7 +23,7 @@ var Destinations = []string{
 // say queues the messages that follow from the changes, each in the trace of its epoch.
 func (s *Store) say(ctx context.Context, b *pg.Batch, c publisher.Claim, ch publisher.Changes) error {
 	for _, w := range ch.Ended {
-		if w.Epoch.Reply != nil {
+		if w.Epoch.Reply != nil || w.Epoch.Kind.Progress() {
 			continue // nobody waits for it
 		}
 		if err := s.queue(ctx, b, w.Epoch, publicationMessage(w)); err != nil {

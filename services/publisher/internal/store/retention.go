@@ -25,7 +25,7 @@ func (s *Store) PurgeLifecycle(ctx context.Context, tenant publisher.Tenant, tar
 	_, err := purge.Drain(ctx,
 		s.epochs(named, lifecycleBusy, deleteLifecycle),
 		func(ctx context.Context, limit int) (int, bool, error) {
-			n, err := s.remove(ctx, deleteCheckSurfaces, pgx.NamedArgs{"tenant": tenant, "target": target, "limit": limit})
+			n, err := s.remove(ctx, deleteSurfaces, pgx.NamedArgs{"tenant": tenant, "target": target, "limit": limit})
 			return n, n == limit, err
 		})
 	if err != nil {
@@ -34,13 +34,14 @@ func (s *Store) PurgeLifecycle(ctx context.Context, tenant publisher.Tenant, tar
 	return nil
 }
 
-// EraseTenant removes all epochs, intents, surfaces and senders of a tenant, and its messages;
+// EraseTenant removes all epochs, intents, surfaces, senders and projects of a tenant, and its messages;
 // purge.Unfinished while a write may be out, a message is on its way, or there is more. Idempotent.
 func (s *Store) EraseTenant(ctx context.Context, tenant uuid.UUID) (int64, error) {
 	removed, err := purge.Drain(ctx,
 		s.epochs(pgx.NamedArgs{"tenant": tenant}, tenantBusy, deleteTenant),
 		purge.OfTenant(s.db, tenant, eraseSurfaces),
 		purge.OfTenant(s.db, tenant, eraseSenders),
+		purge.OfTenant(s.db, tenant, eraseProjects),
 		s.out.Erase(s.db, tenant),
 	)
 	if err != nil {
@@ -79,7 +80,7 @@ func (s *Store) remove(ctx context.Context, sql string, named pgx.NamedArgs) (n 
 	return n, s.db.SystemBatch(ctx, b)
 }
 
-// Outdated is the purge of epochs that have ended and are replies or not their target's last, with their intents and
+// Outdated is the purge of epochs that have ended and are replies, progress, or not their target's last, with their intents and
 // bodies: nothing reads them but people. The last goes with its lifecycle.
 func (s *Store) Outdated(retention time.Duration) purge.Kind {
 	return purge.Kind{Name: "epochs", Retention: retention, Most: mostEpochs, Remove: purge.Statement(s.db, purgeOutdated)}

@@ -28,28 +28,29 @@ SELECT COALESCE(max(GREATEST(l.lease_until, l.sent_at + @grace::interval) - cloc
 	deleteLifecycle = `
 DELETE FROM publisher.epochs AS e
  WHERE e.tenant = @tenant AND e.target_id = @target AND e.lifecycle = @lifecycle
-   AND e.epoch = ANY (ARRAY(
-       SELECT d.epoch FROM publisher.epochs AS d
+   AND (e.epoch, e.step) IN (
+       SELECT d.epoch, d.step FROM publisher.epochs AS d
         WHERE d.tenant = @tenant AND d.target_id = @target AND d.lifecycle = @lifecycle
-        ORDER BY d.epoch
-        LIMIT @limit))`
+        ORDER BY d.epoch, d.step
+        LIMIT @limit)`
 
-	// The comment is found and edited in later lifecycles; a check run belongs to one run.
-	deleteCheckSurfaces = `
+	// The comment is found and edited in later lifecycles, and what is open is taken back there; everything else
+	// belongs to one run or head.
+	deleteSurfaces = `
 DELETE FROM publisher.surfaces AS f
- WHERE f.tenant = @tenant AND f.target_id = @target AND f.surface = 'check_run'
-   AND f.surface_key = ANY (ARRAY(
-       SELECT d.surface_key FROM publisher.surfaces AS d
-        WHERE d.tenant = @tenant AND d.target_id = @target AND d.surface = 'check_run'
+ WHERE f.tenant = @tenant AND f.target_id = @target
+   AND (f.surface, f.surface_key) IN (
+       SELECT d.surface, d.surface_key FROM publisher.surfaces AS d
+        WHERE d.tenant = @tenant AND d.target_id = @target AND d.surface <> 'summary' AND NOT d.open
           AND NOT EXISTS (SELECT FROM publisher.intents AS i
                            WHERE i.tenant = d.tenant AND i.target_id = d.target_id
                              AND i.surface = d.surface AND i.surface_key = d.surface_key)
-        LIMIT @limit))`
+        LIMIT @limit)`
 
 	deleteTenant = `
 DELETE FROM publisher.epochs AS e
- WHERE (e.tenant, e.target_id, e.lifecycle, e.epoch) IN (
-       SELECT d.tenant, d.target_id, d.lifecycle, d.epoch FROM publisher.epochs AS d
+ WHERE (e.tenant, e.target_id, e.lifecycle, e.epoch, e.step) IN (
+       SELECT d.tenant, d.target_id, d.lifecycle, d.epoch, d.step FROM publisher.epochs AS d
         WHERE d.tenant = @tenant
         LIMIT @limit)`
 
@@ -67,15 +68,22 @@ DELETE FROM publisher.senders AS s
         WHERE d.tenant = @tenant
         LIMIT @limit)`
 
+	eraseProjects = `
+DELETE FROM publisher.projects AS p
+ WHERE (p.tenant, p.project_id) IN (
+       SELECT d.tenant, d.project_id FROM publisher.projects AS d
+        WHERE d.tenant = @tenant
+        LIMIT @limit)`
+
 	purgeOutdated = `
 DELETE FROM publisher.epochs AS e
- WHERE (e.tenant, e.target_id, e.lifecycle, e.epoch) IN (
-       SELECT d.tenant, d.target_id, d.lifecycle, d.epoch
+ WHERE (e.tenant, e.target_id, e.lifecycle, e.epoch, e.step) IN (
+       SELECT d.tenant, d.target_id, d.lifecycle, d.epoch, d.step
          FROM publisher.epochs AS d
         WHERE d.ended_at < (SELECT clock_timestamp() - @age::interval)
-          AND (d.kind = 'reply'
+          AND (d.kind = 'reply' OR d.step > 0
                OR EXISTS (SELECT FROM publisher.epochs AS l
-                           WHERE l.tenant = d.tenant AND l.target_id = d.target_id
+                           WHERE l.tenant = d.tenant AND l.target_id = d.target_id AND l.step = 0
                              AND (l.lifecycle, l.epoch) > (d.lifecycle, d.epoch)))
         ORDER BY d.ended_at
         LIMIT @limit

@@ -61,10 +61,10 @@ func (f *fixture) deliver(t *testing.T) {
 func (f *fixture) rows(t *testing.T, tenant publisher.Tenant) string {
 	t.Helper()
 	return pgtest.Query[string](t, f.db, `
-SELECT format('%s epochs, %s intents, %s surfaces, %s senders, %s messages',
+SELECT format('%s epochs, %s intents, %s surfaces, %s senders, %s projects, %s messages',
 	(SELECT count(*) FROM publisher.epochs WHERE tenant = $1), (SELECT count(*) FROM publisher.intents WHERE tenant = $1),
 	(SELECT count(*) FROM publisher.surfaces WHERE tenant = $1), (SELECT count(*) FROM publisher.senders WHERE tenant = $1),
-	(SELECT count(*) FROM publisher.outbox WHERE tenant = $1))`, tenant)
+	(SELECT count(*) FROM publisher.projects WHERE tenant = $1), (SELECT count(*) FROM publisher.outbox WHERE tenant = $1))`, tenant)
 }
 
 func (f *fixture) wantRows(t *testing.T, tenant publisher.Tenant, want string) {
@@ -87,6 +87,7 @@ func TestPurgeLifecycleKeepsTheComment(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	tenant, target := publisher.Tenant(mint()), publisher.TargetID(mint())
+	f.choose(t, tenant)
 	f.publish(t, tenant, target, 1, 1)
 	f.deliver(t)
 	f.publish(t, tenant, target, 1, 2)
@@ -99,18 +100,19 @@ func TestPurgeLifecycleKeepsTheComment(t *testing.T) {
 		}
 	}
 	// Of the target its last epoch, the comment, and the check run of that epoch.
-	f.wantRows(t, tenant, "2 epochs, 4 intents, 4 surfaces, 1 senders, 2 messages")
+	f.wantRows(t, tenant, "2 epochs, 4 intents, 4 surfaces, 1 senders, 1 projects, 2 messages")
 	if id := pgtest.Query[int64](t, f.db, `SELECT github_id FROM publisher.surfaces WHERE target_id = $1 AND surface = 'summary'`, target); id != 100 {
 		t.Errorf("the comment is %d, want it to be known still", id)
 	}
 	f.deliver(t)
-	f.wantRows(t, tenant, "2 epochs, 4 intents, 4 surfaces, 1 senders, 4 messages")
+	f.wantRows(t, tenant, "2 epochs, 4 intents, 4 surfaces, 1 senders, 1 projects, 4 messages")
 }
 
 func TestPurgeLifecycleEndsWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	tenant, target := publisher.Tenant(mint()), publisher.TargetID(mint())
+	f.choose(t, tenant)
 	f.publish(t, tenant, target, 1, 1)
 	// A sender has it in hand.
 	c, _, err := f.Claim(t.Context(), 40*time.Second)
@@ -128,12 +130,12 @@ func TestPurgeLifecycleEndsWhatIsOpen(t *testing.T) {
 	if after := wantUnfinished(t, f.PurgeLifecycle(t.Context(), tenant, target, 1)); after > publisher.DefaultRules.Grace {
 		t.Errorf("again in %s, want the end of the grace", after)
 	}
-	f.wantRows(t, tenant, "1 epochs, 2 intents, 2 surfaces, 1 senders, 0 messages")
+	f.wantRows(t, tenant, "1 epochs, 2 intents, 2 surfaces, 1 senders, 1 projects, 0 messages")
 	f.admin(t, `UPDATE publisher.intents SET sent_at = sent_at - interval '1 minute'`)
 	if err := f.PurgeLifecycle(t.Context(), tenant, target, 1); err != nil {
 		t.Fatal(err)
 	}
-	f.wantRows(t, tenant, "0 epochs, 0 intents, 1 surfaces, 1 senders, 0 messages")
+	f.wantRows(t, tenant, "0 epochs, 0 intents, 1 surfaces, 1 senders, 1 projects, 0 messages")
 	if c, found, err := f.Claim(t.Context(), time.Minute); err != nil || found && len(c.Works) > 0 {
 		t.Errorf("work is left: %+v, %v", c, err)
 	}
@@ -144,6 +146,7 @@ func TestEraseTenantLeavesOthers(t *testing.T) {
 	f := newFixture(t)
 	a, b := publisher.Tenant(mint()), publisher.Tenant(mint())
 	for _, tenant := range []publisher.Tenant{a, b} {
+		f.choose(t, tenant)
 		target := publisher.TargetID(mint())
 		f.publish(t, tenant, target, 1, 1)
 		f.deliver(t)
@@ -155,14 +158,15 @@ func TestEraseTenantLeavesOthers(t *testing.T) {
 	if _, err := f.EraseTenant(t.Context(), uuid.UUID(a)); err != nil {
 		t.Fatal(err)
 	}
-	f.wantRows(t, a, "0 epochs, 0 intents, 0 surfaces, 0 senders, 0 messages")
-	f.wantRows(t, b, "2 epochs, 4 intents, 3 surfaces, 1 senders, 1 messages")
+	f.wantRows(t, a, "0 epochs, 0 intents, 0 surfaces, 0 senders, 0 projects, 0 messages")
+	f.wantRows(t, b, "2 epochs, 4 intents, 3 surfaces, 1 senders, 1 projects, 1 messages")
 }
 
 func TestOutdatedEpochsGoByAge(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	tenant, target := publisher.Tenant(mint()), publisher.TargetID(mint())
+	f.choose(t, tenant)
 	for epoch := range int64(4) {
 		f.publish(t, tenant, target, 1, epoch+1)
 		f.deliver(t)

@@ -25,6 +25,9 @@ func (s *Store) Save(ctx context.Context, c publisher.Claim, ch publisher.Change
 	}
 	b := &pg.Batch{}
 	b.Queue(lockSender, sender)
+	if len(ch.Added) > 0 {
+		b.Queue(addIntents, addArgs(c, ch.Added))
+	}
 	if len(ch.Cells) > 0 {
 		b.Queue(saveCells, cellArgs(c.Tenant, ch.Cells))
 	}
@@ -65,13 +68,16 @@ func cellArgs(tenant publisher.Tenant, cells []publisher.Cell) pgx.NamedArgs {
 	var (
 		ids, targets, runs                 []pgtype.UUID
 		versions, githubIDs, surfaceIDs    []int64
-		lifecycles, epochs                 []int64
+		lifecycles, epochs, steps          []int64
 		states, ops, reasons, urls, errs   []string
+		remarks                            []string
 		surfaces, surfaceKeys, surfaceURLs []string
 		attempts, holds                    []int32
 		bodies                             []pgtype.Text
 		availables, sents, endeds          []pgtype.Timestamptz
-		recreateds                         []bool
+		recreateds, opens                  []bool
+		checks                             []int16
+		checkAts                           []pgtype.Timestamptz
 	)
 	for _, c := range cells {
 		i, f := c.Intent, c.Surface
@@ -79,6 +85,8 @@ func cellArgs(tenant publisher.Tenant, cells []publisher.Cell) pgx.NamedArgs {
 		versions, githubIDs = append(versions, i.Version), append(githubIDs, i.GitHubID)
 		surfaceIDs = append(surfaceIDs, f.GitHubID)
 		lifecycles, epochs = append(lifecycles, f.Shown.Lifecycle), append(epochs, f.Shown.Epoch)
+		steps, remarks = append(steps, f.Shown.Step), append(remarks, string(i.Remarks))
+		opens, checks, checkAts = append(opens, f.Open), append(checks, int16(f.Checks)), append(checkAts, when(f.CheckAt))
 		states, ops = append(states, string(i.State)), append(ops, string(i.Op))
 		reasons, urls, errs = append(reasons, i.Reason), append(urls, i.URL), append(errs, i.LastError)
 		surfaces, surfaceKeys = append(surfaces, string(f.Kind)), append(surfaceKeys, f.Key)
@@ -94,22 +102,46 @@ func cellArgs(tenant publisher.Tenant, cells []publisher.Cell) pgx.NamedArgs {
 		"errors": errs, "availables": availables, "sents": sents, "endeds": endeds, "targets": targets,
 		"surfaces": surfaces, "surface_keys": surfaceKeys, "surface_ids": surfaceIDs,
 		"surface_urls": surfaceURLs, "lifecycles": lifecycles, "epochs": epochs, "runs": runs,
-		"recreateds": recreateds,
+		"recreateds": recreateds, "steps": steps, "remarks": remarks, "opens": opens, "checks": checks, "check_ats": checkAts,
+	}
+}
+
+// addArgs turns new cells into the arrays of addIntents.
+func addArgs(c publisher.Claim, cells []publisher.Cell) pgx.NamedArgs {
+	var (
+		ids, targets                               []pgtype.UUID
+		keys, surfaces, surfaceKeys, remarks, urls []string
+		lifecycles, epochs, steps, surfaceIDs      []int64
+		ranks                                      []int32
+	)
+	for _, cell := range cells {
+		i, f := cell.Intent, cell.Surface
+		ids, targets, keys = append(ids, some(i.ID)), append(targets, some(i.Target)), append(keys, i.Key)
+		lifecycles, epochs, steps = append(lifecycles, i.At.Lifecycle), append(epochs, i.At.Epoch), append(steps, i.At.Step)
+		surfaces, surfaceKeys = append(surfaces, string(i.Ref.Kind)), append(surfaceKeys, i.Ref.Key)
+		ranks, remarks = append(ranks, int32(i.Rank)), append(remarks, string(i.Remarks))
+		surfaceIDs, urls = append(surfaceIDs, f.GitHubID), append(urls, f.URL)
+	}
+	return pgx.NamedArgs{
+		"tenant": c.Tenant, "host": c.Host, "installation": c.Installation, "ids": ids, "keys": keys, "targets": targets,
+		"lifecycles": lifecycles, "epochs": epochs, "steps": steps, "surfaces": surfaces, "surface_keys": surfaceKeys,
+		"ranks": ranks, "remarks": remarks, "surface_ids": surfaceIDs, "surface_urls": urls,
 	}
 }
 
 func endArgs(tenant publisher.Tenant, ended []publisher.Work) pgx.NamedArgs {
 	var (
-		targets            []pgtype.UUID
-		lifecycles, epochs []int64
-		delivereds         []bool
+		targets                   []pgtype.UUID
+		lifecycles, epochs, steps []int64
+		delivereds                []bool
 	)
 	for _, w := range ended {
 		targets = append(targets, some(w.Epoch.Target))
 		lifecycles, epochs = append(lifecycles, w.Epoch.At.Lifecycle), append(epochs, w.Epoch.At.Epoch)
+		steps = append(steps, w.Epoch.At.Step)
 		delivereds = append(delivereds, w.Publication().Delivered)
 	}
-	return pgx.NamedArgs{"tenant": tenant, "targets": targets, "lifecycles": lifecycles, "epochs": epochs, "delivereds": delivereds}
+	return pgx.NamedArgs{"tenant": tenant, "targets": targets, "lifecycles": lifecycles, "epochs": epochs, "steps": steps, "delivereds": delivereds}
 }
 
 // when is a nullable time: the zero time is none.

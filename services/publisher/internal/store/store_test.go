@@ -27,13 +27,13 @@ func TestSameEpochTwiceRecordsItOnce(t *testing.T) {
 	e := result(tenant, target, 1)
 	for range 2 {
 		n, err := f.PublishEpoch(t.Context(), e)
-		if err != nil || n != 2 {
-			t.Fatalf("PublishEpoch = %d, %v; want 2 intents", n, err)
+		if err != nil || n != 3 {
+			t.Fatalf("PublishEpoch = %d, %v; want 3 intents", n, err)
 		}
 		e.Traceparent = "" // the trace is no part of what an epoch says
 	}
-	if n := pgtest.Query[int](t, f.db, `SELECT count(*) FROM publisher.intents`); n != 2 {
-		t.Errorf("%d intents, want 2", n)
+	if n := pgtest.Query[int](t, f.db, `SELECT count(*) FROM publisher.intents`); n != 3 {
+		t.Errorf("%d intents, want 3", n)
 	}
 	if f.rings != 2 {
 		t.Errorf("%d rings, want one per commit", f.rings)
@@ -48,11 +48,12 @@ func TestClaimLoadsWhatWasRecorded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	e := result(publisher.Tenant(mint()), publisher.TargetID(mint()), 1)
+	f.choose(t, e.Tenant, publisher.SurfaceSummary, publisher.SurfaceReview, publisher.SurfaceCheckRun, publisher.SurfaceStatus)
 	if _, err := f.PublishEpoch(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	c, found, err := f.Claim(t.Context(), time.Minute)
-	if err != nil || !found || len(c.Works) != 1 || len(c.Works[0].Cells) != 2 {
+	if err != nil || !found || len(c.Works) != 1 || len(c.Works[0].Cells) != 4 {
 		t.Fatalf("Claim = %+v, %t, %v", c, found, err)
 	}
 	w := c.Works[0]
@@ -148,6 +149,7 @@ func TestOneWriteOfASurfaceIsOut(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	tenant, target := publisher.Tenant(mint()), publisher.TargetID(mint())
+	f.choose(t, tenant)
 	for n := range int64(2) {
 		if _, err := f.PublishEpoch(t.Context(), result(tenant, target, n+1)); err != nil {
 			t.Fatal(err)
@@ -167,6 +169,7 @@ func TestReleaseTellsTheSchedulerAndWhenItIsDueNext(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	tenant, target := publisher.Tenant(mint()), publisher.TargetID(mint())
+	f.choose(t, tenant)
 	if _, err := f.PublishEpoch(t.Context(), result(tenant, target, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -257,6 +260,7 @@ func TestIntentsOfAnotherTenantAreNotThere(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	mine, other := publisher.Tenant(mint()), publisher.Tenant(mint())
+	f.choose(t, mine)
 	if _, err := f.PublishEpoch(t.Context(), result(mine, publisher.TargetID(mint()), 1)); err != nil {
 		t.Fatal(err)
 	}

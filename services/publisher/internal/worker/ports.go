@@ -13,6 +13,7 @@ import (
 type Store interface {
 	Claim(ctx context.Context, ttl time.Duration) (publisher.Claim, bool, error)
 	Save(ctx context.Context, c publisher.Claim, ch publisher.Changes) (next time.Duration, err error)
+	Recall(ctx context.Context, e publisher.Epoch) (publisher.Memory, error)
 }
 
 // Scheduler knows which epoch is current.

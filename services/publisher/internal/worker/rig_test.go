@@ -77,9 +77,16 @@ func (r *rig) sender(st Store) *Sender {
 	return &Sender{
 		Settings: Settings{Lease: time.Minute, Timeout: 10 * time.Second, Poll: 20 * time.Millisecond, Senders: 2},
 		Rules:    publisher.DefaultRules, Keys: keys, Store: st, Scheduler: r.sched, Reviewer: r, Reader: gh,
+		Remarker: github.Remarks{GitHub: gh},
 		Surfaces: map[publisher.SurfaceKind]Surface{
-			publisher.SurfaceSummary: github.Comments{GitHub: gh}, publisher.SurfaceCheckRun: github.Checks{GitHub: gh},
-			publisher.SurfaceReaction: github.Reactions{GitHub: gh}, publisher.SurfaceReply: github.Comments{GitHub: gh},
+			publisher.SurfaceSummary: github.Comments{GitHub: gh}, publisher.SurfaceReview: github.Reviews{GitHub: gh},
+			publisher.SurfaceRemark: github.Remarks{GitHub: gh}, publisher.SurfaceCheckRun: github.Checks{GitHub: gh},
+			publisher.SurfaceStatus: github.Statuses{GitHub: gh}, publisher.SurfaceReaction: github.Reactions{GitHub: gh},
+			publisher.SurfaceReply: github.Comments{GitHub: gh},
+		},
+		Healers: map[publisher.SurfaceKind]Healer{
+			publisher.SurfaceSummary: github.Comments{GitHub: gh}, publisher.SurfaceReview: github.Reviews{GitHub: gh},
+			publisher.SurfaceCheckRun: github.Checks{GitHub: gh}, publisher.SurfaceReply: github.Comments{GitHub: gh},
 		},
 		Wakeup: NewWakeup(), Log: slog.New(slog.DiscardHandler), Tracer: r.tracer, Metrics: metrics,
 	}
@@ -122,6 +129,7 @@ func (r *rig) pass(d time.Duration) {
 		`UPDATE publisher.intents SET available_at = available_at - $1::interval, sent_at = sent_at - $1::interval`,
 		`UPDATE publisher.senders SET lease_until = lease_until - $1::interval, due_at = due_at - $1::interval,
 		        paused_until = paused_until - $1::interval, next_write_at = next_write_at - $1::interval`,
+		`UPDATE publisher.surfaces SET check_at = check_at - $1::interval`,
 	} {
 		if _, err := conn.Exec(r.t.Context(), sql, d); err != nil {
 			r.t.Fatal(err)

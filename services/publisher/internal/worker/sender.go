@@ -45,7 +45,9 @@ type Sender struct {
 	Scheduler Scheduler
 	Reviewer  Reviewer
 	Reader    Reader
+	Remarker  Remarker
 	Surfaces  map[publisher.SurfaceKind]Surface
+	Healers   map[publisher.SurfaceKind]Healer // of surfaces that are looked at again
 	Wakeup    Wakeup
 	Log       *slog.Logger
 	Tracer    trace.Tracer

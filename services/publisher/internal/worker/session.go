@@ -3,7 +3,10 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/fenceline-dev/fenceline/pkg/obs"
 	"github.com/fenceline-dev/fenceline/services/publisher/internal/publisher"
@@ -26,6 +29,8 @@ type session struct {
 	urgent    bool      // something happened on GitHub that is not saved yet
 	paused    bool      // GitHub told the installation to stop
 	lost      bool      // a save failed: nothing may be done any more
+	hold      bool      // a write that no intent records may be out: the lease is kept until its end
+	asked     time.Time // when the epoch in hand was last found to be current
 }
 
 func newSession(s *Sender, c publisher.Claim, began time.Time) *session {
@@ -59,6 +64,7 @@ func (x *session) run(ctx context.Context) time.Duration {
 			x.flush(ctx, 0)
 		}
 	}
+	x.heal(ctx)
 	return x.release(ctx)
 }
 
@@ -77,8 +83,14 @@ func (x *session) apply(ctx context.Context, w *publisher.Work, c *publisher.Cel
 		x.touch(c)
 	}
 	for _, e := range effects {
-		if p, ok := e.(publisher.PauseSender); ok {
-			x.pause(ctx, w, p.Failure)
+		switch e := e.(type) {
+		case publisher.PauseSender:
+			x.pause(ctx, w, e.Failure)
+		case publisher.Bisect:
+			x.Metrics.bisect(ctx)
+			x.add(ctx, w, w.Halves(next.Intent))
+		case publisher.FallBack:
+			x.add(ctx, w, w.Instead())
 		}
 	}
 	if next.Intent.Ended() {
@@ -94,6 +106,44 @@ func (x *session) touch(c *publisher.Cell) {
 		}
 	}
 	x.dirty = append(x.dirty, c)
+}
+
+// add gives the work further intents. Cells move thereby: whoever holds one that has not ended looks it up again.
+func (x *session) add(ctx context.Context, w *publisher.Work, drafts []publisher.Draft) {
+	if len(drafts) == 0 || x.lost {
+		return
+	}
+	e, old := w.Epoch, w.Cells
+	w.Cells = slices.Clone(old)
+	for _, d := range drafts {
+		id, err := uuid.NewV7()
+		if err != nil {
+			x.Log.ErrorContext(ctx, "mint id", "err", err)
+			x.lost = true
+			return
+		}
+		for _, s := range x.claim.Open[e.Target] {
+			if s.Ref == d.Surface.Ref && d.Surface.GitHubID == 0 {
+				d.Surface = s
+			}
+		}
+		cell := publisher.Cell{
+			Intent: publisher.Intent{
+				ID: publisher.IntentID(id), Key: e.IntentKey(d.Surface.Ref), Target: e.Target, Ref: d.Surface.Ref, Rank: d.Rank,
+				At: e.At, Kind: e.Kind, Run: e.RunID(), State: publisher.StatePending, Remarks: d.Remarks,
+				Available: x.now(), CreatedAt: x.now(),
+			},
+			Surface: d.Surface,
+		}
+		w.Cells, x.pending.Added = append(w.Cells, cell), append(x.pending.Added, cell)
+	}
+	for n, d := range x.dirty {
+		for m := range old {
+			if d == &old[m] {
+				x.dirty[n] = &w.Cells[m]
+			}
+		}
+	}
 }
 
 func (x *session) ended(ctx context.Context, w *publisher.Work, i publisher.Intent) {
@@ -115,7 +165,7 @@ func (x *session) pause(ctx context.Context, w *publisher.Work, f publisher.Fail
 	if f.Suspended() { // the scheduler's pause holds us up, and may be ended by an event
 		x.pending.Pause = min(x.pending.Told, x.Rules.HoldMax)
 	}
-	if epoch := w.Epoch; epoch.Reply == nil { // a reply's target is none of the scheduler's
+	if epoch := w.Epoch; epoch.Reply == nil && !epoch.Kind.Progress() { // of what the scheduler waits for
 		x.pending.Delayed = &epoch
 	}
 	x.Metrics.pause(ctx, f)
@@ -129,6 +179,10 @@ func (x *session) flush(ctx context.Context, needed time.Duration) {
 
 // release saves the rest and gives the lease back.
 func (x *session) release(ctx context.Context) time.Duration {
+	if x.hold && !x.lost {
+		x.save(ctx, publisher.Changes{})
+		return x.Settings.Lease - time.Since(x.began)
+	}
 	if !x.lost {
 		if next, ok := x.save(ctx, publisher.Changes{Release: true}); ok {
 			return next
@@ -174,6 +228,7 @@ func (x *session) save(ctx context.Context, ch publisher.Changes) (time.Duration
 	defer cancel()
 	ch.Cells = x.cells()
 	p := x.pending
+	ch.Added = p.Added
 	ch.Ended, ch.Seen, ch.Wrote = p.Ended, p.Seen, p.Wrote || x.urgent
 	ch.Pause, ch.Told, ch.PauseReason, ch.Delayed = p.Pause, p.Told, p.PauseReason, p.Delayed
 	ch.Elapsed, ch.Spacing, ch.Throttles = time.Since(x.began), x.Settings.Spacing, x.throttles

@@ -23,9 +23,9 @@ func lookFrom(w *publisher.Work) time.Time {
 }
 
 // target works on the open epochs of one target, oldest first. What may have been sent is looked up to
-// the end, whatever is current; then only the last epoch can still be shown.
+// the end, whatever is current; then only the last epoch can still be shown, and the last progress after it.
 func (x *session) target(ctx context.Context, works []publisher.Work) {
-	last := len(works) - 1
+	last, progress := publisher.Latest(works)
 	known := map[publisher.Ref]publisher.Surface{} // as earlier epochs left them
 	var out time.Time                              // until when something of an earlier epoch may be out
 	for n := range works {
@@ -39,12 +39,12 @@ func (x *session) target(ctx context.Context, works []publisher.Work) {
 		x.settle(ctx, w)
 		switch {
 		case x.lost || x.paused:
-		case n < last:
+		case n != last && n != progress:
 			x.each(ctx, w, publisher.Dropped{Reason: publisher.ReasonSuperseded})
 		case !out.IsZero():
 			x.each(ctx, w, publisher.Held{Until: out, Reason: "an earlier write may be out"})
 		default:
-			x.publish(ctx, w)
+			x.publish(ctx, w, publisher.Overlay(x.claim.Open[w.Epoch.Target], known))
 		}
 		if until := w.MayBeOut(); until.After(out) {
 			out = until
@@ -113,51 +113,100 @@ func (x *session) look(ctx context.Context, w *publisher.Work, c *publisher.Cell
 		x.apply(ctx, w, c, publisher.Delayed{Failure: publisher.FailureOf(err)})
 		return
 	}
-	if found != nil && found.Extra > 0 {
+	if found != nil && found.Extra > 0 { // removed when the page is looked at again
 		x.Metrics.duplicates(ctx, found.Extra)
 		x.Log.WarnContext(ctx, "more than one output of a surface", "key", c.Intent.Key, "kept", found.ID, "extra", found.Extra)
 	}
-	x.apply(ctx, w, c, publisher.LookedUp{Found: found})
+	x.apply(ctx, w, c, publisher.LookedUp{Found: found, Last: w.Last})
 	if x.Rules.Next(*c, x.now()) == publisher.StepNothing {
 		x.apply(ctx, w, c, publisher.Dropped{Reason: publisher.ReasonNothing})
 	}
 }
 
-// publish shows the target's last epoch, if it is current.
-func (x *session) publish(ctx context.Context, w *publisher.Work) {
-	if !x.due(ctx, w) || w.Epoch.Reply == nil && (!x.current(ctx, w) || !x.matches(ctx, w)) {
+// publish shows an epoch, if it is current. Open is what is to be taken back on the target's page.
+func (x *session) publish(ctx context.Context, w *publisher.Work, open []publisher.Surface) {
+	if !x.due(ctx, w) || !x.stands(ctx, w) {
 		return
 	}
-	var review publisher.Review
-	if w.Epoch.Kind.ShowsResult() {
-		var err error
-		if review, err = x.Reviewer.Review(ctx, w.Epoch); err != nil {
-			x.each(ctx, w, publisher.Delayed{Failure: publisher.FailureOf(err)})
-			return
-		}
+	in, ok := x.input(ctx, w)
+	if !ok {
+		return
 	}
+	x.add(ctx, w, w.Arrange(in.Plan, open))
 	for n := range w.Cells { // every lookup before the first write: the writes follow each other closely
 		if c := &w.Cells[n]; !x.lost && !x.paused {
 			x.look(ctx, w, c, lookFrom(w))
 		}
 	}
-	for n := range w.Cells {
-		x.write(ctx, w, &w.Cells[n], review)
-	}
+	x.review(ctx, w, in.Plan)
+	x.write(ctx, w, in)
 	x.due(ctx, w)
 }
 
-// due tells whether anything can be done for the work now. A check run waits for the comment.
+// stands tells whether the epoch may be shown at this moment.
+func (x *session) stands(ctx context.Context, w *publisher.Work) bool {
+	x.asked = time.Now()
+	return w.Epoch.Reply != nil || x.current(ctx, w) && x.matches(ctx, w)
+}
+
+// input loads what the epoch's outputs are made from.
+func (x *session) input(ctx context.Context, w *publisher.Work) (in publisher.Input, ok bool) {
+	e := w.Epoch
+	if e.Reply != nil || e.Kind.Progress() {
+		return in, true
+	}
+	memory, err := x.Store.Recall(ctx, e)
+	if err != nil {
+		x.Log.WarnContext(ctx, "recall a page", "installation", x.claim.Installation, "err", err)
+		x.lost = true
+		return in, false
+	}
+	in.History = memory.History
+	if !e.Kind.ShowsResult() {
+		return in, true
+	}
+	if in.Review, err = x.Reviewer.Review(ctx, e); err != nil {
+		x.each(ctx, w, publisher.Delayed{Failure: publisher.FailureOf(err)})
+		return in, false
+	}
+	if !w.Reviews() {
+		return in, true
+	}
+	remarks, err := x.Remarker.Remarks(ctx, e)
+	if err != nil {
+		x.each(ctx, w, publisher.Delayed{Failure: publisher.FailureOf(err)})
+		return in, false
+	}
+	in.Plan = publisher.PlanRemarks(in.Review, remarks, memory.Said, w.SaidHere())
+	return in, true
+}
+
+// review decides what the run's own review has to do, once it is known whether it is on the page.
+func (x *session) review(ctx context.Context, w *publisher.Work, plan publisher.Plan) {
+	drafts, drop := w.ArrangeReview(plan)
+	x.add(ctx, w, drafts)
+	if !drop {
+		return
+	}
+	for n := range w.Cells {
+		c := &w.Cells[n]
+		if c.Intent.Rank == publisher.RankReview && c.Intent.Ref.Key == w.Epoch.RunID().String() && !x.lost && !x.paused {
+			x.apply(ctx, w, c, publisher.Dropped{Reason: publisher.ReasonNothingNew})
+		}
+	}
+}
+
+// due tells whether anything can be done for the work now. What waits for another intent waits at least as long as
+// that.
 func (x *session) due(ctx context.Context, w *publisher.Work) bool {
 	now, some := x.now(), false
-	summary := w.Summary()
 	for n := range w.Cells {
 		c := &w.Cells[n]
 		if c.Intent.State != publisher.StatePending || c.Intent.Available.After(now) || x.lost {
 			continue
 		}
-		if w.Waits(c.Intent) && summary.Available.After(now) {
-			x.apply(ctx, w, c, publisher.Held{Until: summary.Available, Reason: "the comment comes first"})
+		if until, waits := w.Waits(c.Intent); waits && until.After(now) {
+			x.apply(ctx, w, c, publisher.Held{Until: until, Reason: "another surface comes first"})
 			continue
 		}
 		some = true

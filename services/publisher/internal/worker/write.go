@@ -14,40 +14,74 @@ import (
 // errTooLate: a write was recorded and could not begin in time. It surely had no effect.
 var errTooLate = &publisher.Failure{Class: publisher.NotExecuted, Reason: "TOO_LATE", Err: errors.New("no time was left for the call")}
 
-// write sends the intent if it can be sent now. Once more around where an edit found that a person had
-// deleted the output, and it may be made anew.
-func (x *session) write(ctx context.Context, w *publisher.Work, c *publisher.Cell, rv publisher.Review) {
-	for range 2 {
-		if x.lost || x.paused || ctx.Err() != nil {
+// freshFor is how long it is believed that an epoch may be shown.
+const freshFor = 5 * time.Second
+
+// maxSteps bounds what is done for one epoch in one claim; the lease does so long before.
+const maxSteps = 1000
+
+// write does what can be done for the work now, one thing after the other: each ends an intent, or puts it off, or
+// brings it on.
+func (x *session) write(ctx context.Context, w *publisher.Work, in publisher.Input) {
+	for range maxSteps {
+		if x.done(ctx) {
 			return
 		}
-		if w.Waits(c.Intent) {
+		c := w.Ready(x.Rules, x.now())
+		if c == nil {
 			return
 		}
+		op := publisher.OpEdit
 		switch x.Rules.Next(*c, x.now()) {
+		case publisher.StepLookUp:
+			x.look(ctx, w, c, lookFrom(w))
+			continue
+		case publisher.StepDrop:
+			x.apply(ctx, w, c, publisher.Dropped{Reason: publisher.ReasonSuperseded})
+			continue
+		case publisher.StepNothing:
+			x.apply(ctx, w, c, publisher.Dropped{Reason: publisher.ReasonNothing})
+			continue
 		case publisher.StepCreate:
-			x.send(ctx, w, c, publisher.OpCreate, rv)
-		case publisher.StepEdit:
-			x.send(ctx, w, c, publisher.OpEdit, rv)
-		default:
+			op = publisher.OpCreate
+		case publisher.StepEdit, publisher.StepNone, publisher.StepLater, publisher.StepReadBack:
+		}
+		if time.Since(x.asked) > freshFor && !x.stands(ctx, w) {
 			return
 		}
-		if c.Intent.State != publisher.StatePending || x.lost || x.paused {
-			return
-		}
-		x.look(ctx, w, c, lookFrom(w))
+		x.send(ctx, w, c, op, in)
 	}
+}
+
+// part is what of the input the intent's output is made from: a new review says its part of the plan, one that is
+// brought up to date nothing anew, and everything else how the plan turned out.
+func part(w *publisher.Work, i publisher.Intent, op publisher.Op, in publisher.Input) publisher.Input {
+	switch {
+	case i.Rank != publisher.RankReview:
+		in.Plan = w.Settled(in.Plan)
+	case op == publisher.OpCreate:
+		in.Plan = in.Plan.Of(i.Remarks)
+	default:
+		in.Plan.Say = nil
+	}
+	return in
 }
 
 // send records that the write begins, commits that, and only then makes the call. Whatever was decided
 // before goes into the same commit.
-func (x *session) send(ctx context.Context, w *publisher.Work, c *publisher.Cell, op publisher.Op, rv publisher.Review) {
-	if !x.room() {
-		return // the next claim does it, with a whole lease
+func (x *session) send(ctx context.Context, w *publisher.Work, c *publisher.Cell, op publisher.Op, in publisher.Input) {
+	in = part(w, c.Intent, op, in)
+	said := publisher.Fingerprints("")
+	if c.Intent.Rank == publisher.RankReview {
+		said = in.Plan.Fingerprints()
+		if op == publisher.OpCreate && said == "" { // nobody misses it any more
+			x.apply(ctx, w, c, publisher.Dropped{Reason: publisher.ReasonNothingNew})
+			return
+		}
 	}
-	out := w.Render(x.Keys, c.Intent.Ref, publisher.Input{Review: rv})
+	out := w.Render(x.Keys, c.Intent.Ref, in)
 	recorded := time.Now()
-	x.apply(ctx, w, c, publisher.Sent{Op: op, Body: out.Body})
+	x.apply(ctx, w, c, publisher.Sent{Op: op, Body: out.Body, Remarks: said})
 	x.pending.Wrote = true
 	if x.lost {
 		return
@@ -63,6 +97,9 @@ func (x *session) send(ctx context.Context, w *publisher.Work, c *publisher.Cell
 	}
 	x.throttles = 0
 	x.apply(ctx, w, c, publisher.Answered{Placed: placed})
+	if c.Intent.Rank == publisher.RankRemark && c.Intent.State == publisher.StateConfirmed {
+		x.Metrics.resolve(ctx)
+	}
 }
 
 // call makes the write so that it ends before its grace does. Stopping the service does not cut it off.

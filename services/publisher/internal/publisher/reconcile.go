@@ -1,0 +1,83 @@
+package publisher
+
+import "time"
+
+// looks are how long after a write its page is looked at again, and how long after that. A write that was not
+// answered, or was made twice, may have left a second output, which is to live for less than a minute.
+var looks = [...]time.Duration{10*time.Minute - 45*time.Second, 25 * time.Second, 20 * time.Second}
+
+// onceMore is when the page of a write that was answered at once is looked at.
+const onceMore = 10 * time.Minute
+
+// checked tells the surfaces of which a second output would be seen.
+func (k SurfaceKind) checked() bool {
+	switch k {
+	case SurfaceSummary, SurfaceReview, SurfaceCheckRun, SurfaceReply:
+		return true
+	case SurfaceRemark, SurfaceStatus, SurfaceReaction:
+	}
+	return false
+}
+
+// toCheck plans the looks that follow a write. Those that an earlier one still needs are kept.
+func (s Surface) toCheck(sure bool, now time.Time) Surface {
+	switch {
+	case !s.Kind.checked():
+	case sure && s.Checks <= 1:
+		s.Checks, s.CheckAt = 1, now.Add(onceMore)
+	default:
+		s.Checks = len(looks)
+		s.CheckAt = now.Add(looks[s.Checks-1])
+	}
+	return s
+}
+
+// Checked plans the look after this one.
+func (s Surface) Checked(now time.Time) Surface {
+	s.Checks, s.CheckAt = max(s.Checks-1, 0), time.Time{}
+	if s.Checks > 0 {
+		s.CheckAt = now.Add(looks[s.Checks-1])
+	}
+	return s
+}
+
+// CheckLater plans the same look again.
+func (s Surface) CheckLater(now time.Time) Surface {
+	s.CheckAt = now.Add(looks[len(looks)-1])
+	return s
+}
+
+// Healing is what a look at all outputs of a surface asks for.
+type Healing struct {
+	Surface Surface
+	Extra   []Found // to be removed
+	Again   bool    // what is visible is not what was delivered
+}
+
+// Reconcile compares all outputs of a surface with what was delivered there: the stored one is kept, else the
+// oldest.
+func (s Surface) Reconcile(all []Found) Healing {
+	h := Healing{Surface: s}
+	if len(all) == 0 {
+		return h // a person deleted it: the next write finds out
+	}
+	keep := all[0]
+	for _, f := range all[1:] {
+		if f.ID < keep.ID {
+			keep = f
+		}
+	}
+	for _, f := range all {
+		if f.ID == s.GitHubID {
+			keep = f
+		}
+	}
+	for _, f := range all {
+		if f.ID != keep.ID {
+			h.Extra = append(h.Extra, f)
+		}
+	}
+	h.Surface.GitHubID, h.Surface.URL = keep.ID, keep.URL
+	h.Again = keep.At != s.Shown
+	return h
+}
