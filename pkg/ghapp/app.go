@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bradleyfalzon/ghinstallation/v2"
 	"github.com/google/go-github/v66/github"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -74,6 +73,7 @@ type App struct {
 	cfg    Config
 	base   *url.URL
 	key    *rsa.PrivateKey
+	clock  *skew // GitHub's
 	wire   *wire
 	cache  *cache
 	client *Client // speaks as the App itself
@@ -105,7 +105,7 @@ func NewApp(cfg Config, deps Deps) (*App, error) {
 	if err != nil {
 		return nil, fmt.Errorf("github app: %w", err)
 	}
-	a := &App{cfg: cfg, base: base, key: key, wire: w, cache: newCache(cfg.Cache), clients: map[int64]*Client{}}
+	a := &App{cfg: cfg, base: base, key: key, clock: &skew{}, wire: w, cache: newCache(cfg.Cache), clients: map[int64]*Client{}}
 	a.client = a.newClient(0, a.jwt(a.wire.of(0)))
 	return a, nil
 }
@@ -131,12 +131,9 @@ func (a *App) Client(installation int64) *Client {
 	return c
 }
 
-// jwt signs requests as the App. Only this half of ghinstallation is used: its installation
-// transport holds a mutex while it mints, and cannot drop a token that GitHub has refused.
+// jwt signs requests as the App, on an installation's leg of the wire.
 func (a *App) jwt(next http.RoundTripper) http.RoundTripper {
-	signed := ghinstallation.NewAppsTransportFromPrivateKey(next, a.cfg.AppID, a.key)
-	signed.BaseURL = strings.TrimRight(a.base.String(), "/")
-	return cloning{signed}
+	return newAppAuth(a.cfg.AppID, a.key, a.clock, a.base.String(), next)
 }
 
 func (a *App) newClient(installation int64, rt http.RoundTripper) *Client {

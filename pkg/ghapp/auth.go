@@ -81,15 +81,6 @@ func (a *authenticated) send(req *http.Request, tok token) (*http.Response, erro
 	return a.next.RoundTrip(out)
 }
 
-// cloning keeps the request of the caller as it was: ghinstallation writes into it, and a write
-// there would add up over redirects.
-type cloning struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (c cloning) RoundTrip(req *http.Request) (*http.Response, error) {
-	return c.next.RoundTrip(req.Clone(req.Context()))
-}
-
 func repeatable(req *http.Request) bool {
 	return req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
 }
