@@ -147,5 +147,8 @@ func failure(err error) *publisher.Failure {
 		out.Class = publisher.Gone
 	case ghapp.Unknown, ghapp.None:
 	}
+	if reason, told := refusal(f); told && out.Class == publisher.Refused {
+		out.Reason = reason
+	}
 	return out
 }

@@ -9,7 +9,7 @@ var (
 	ring    = Keyring{[]byte("a key of sixteen bytes and more")}
 	hereRef = Ref{Kind: SurfaceSummary}
 	here    = Place{Tenant: Tenant{1}, Host: "github.com", Repository: 42, Number: 7, Ref: hereRef}
-	mark    = Mark{At: Position{2, 13}, Run: RunID{0xab, 15: 1}}
+	mark    = Mark{At: Position{2, 13, 0}, Run: RunID{0xab, 15: 1}}
 )
 
 func TestMarker(t *testing.T) {
@@ -59,12 +59,72 @@ func TestMarker(t *testing.T) {
 	}
 }
 
+// TestRemarkMarker: a remark's marker tells what it remarks and whether that is fixed, and nobody else's does.
+func TestRemarkMarker(t *testing.T) {
+	t.Parallel()
+	place := here
+	place.Ref = Ref{SurfaceRemark, strings.Repeat("0a", 32)}
+	open, fixed := ring.Marker(place, mark), ring.Marker(place, Mark{At: mark.At, Run: mark.Run, Resolved: true})
+	elsewhere := place
+	elsewhere.Number++
+	tests := map[string]struct {
+		place    Place
+		body     string
+		resolved bool
+		ok       bool
+	}{
+		"open":                   {here, open + "\ntext", false, true},
+		"fixed":                  {here, fixed, true, true},
+		"said to be fixed":       {here, strings.Replace(open, "d=0", "d=1", 1), false, false},
+		"of something else":      {here, strings.Replace(open, "f=0a", "f=0b", 1), false, false},
+		"without a fingerprint":  {here, strings.Replace(open, place.Ref.Key, "", 1), false, false},
+		"in another form":        {here, strings.Replace(open, "f=0a", "f=0A", 1), false, false},
+		"another pull request's": {elsewhere, open, false, false},
+		"a summary's":            {here, ring.Marker(here, mark), false, false},
+		"quoted":                 {here, "> " + open, false, false},
+	}
+	for name, tt := range tests {
+		fingerprint, m, ok := ring.ReadRemark(tt.place, tt.body)
+		if ok != tt.ok || ok && (fingerprint != place.Ref.Key || m.Resolved != tt.resolved || m.At != mark.At) {
+			t.Errorf("%s: %q, %+v, %t", name, fingerprint, m, ok)
+		}
+	}
+	if len(fixed) > maxMarker-20 {
+		t.Errorf("marker of %d bytes", len(fixed))
+	}
+}
+
+func TestMarkerOfProgress(t *testing.T) {
+	t.Parallel()
+	for _, at := range []Position{{1, 0, 2}, {1, 4, 9}, {3, 1, 0}} {
+		got, ok := ring.Read(here, ring.Marker(here, Mark{At: at}))
+		if !ok || got.At != at {
+			t.Errorf("%+v reads as %+v, %t", at, got.At, ok)
+		}
+	}
+	for _, text := range []string{"1.0", "1.1.0", "0.1", "1.-1.2", "1.1.1.1", "1.01", "1"} {
+		if p, ok := parsePosition(text); ok {
+			t.Errorf("%q reads as %+v", text, p)
+		}
+	}
+}
+
 // FuzzMarker: whatever a body says, reading it ends, and only what Marker wrote is genuine.
 func FuzzMarker(f *testing.F) {
 	f.Add(ring.Marker(here, mark) + "\nbody")
 	f.Add("<!-- fenceline:1 s= r= e=1.1 h= -->")
 	f.Add("<!-- fenceline:1 s=a r=b e=9223372036854775808.1 h=c -->")
+	remark := here
+	remark.Ref = Ref{SurfaceRemark, "0a"}
+	f.Add(ring.Marker(remark, mark))
 	f.Fuzz(func(t *testing.T, body string) {
+		if fingerprint, got, ok := ring.ReadRemark(here, body); ok {
+			remark := here
+			remark.Ref = Ref{SurfaceRemark, fingerprint}
+			if line, _, _ := strings.Cut(body, "\n"); strings.TrimSuffix(line, "\r") != ring.Marker(remark, got) {
+				t.Errorf("%q was taken for a remark's marker", body)
+			}
+		}
 		got, ok := ring.Read(here, body)
 		if !ok {
 			return

@@ -1,5 +1,7 @@
 package publisher
 
+import "strings"
+
 // Output is a rendered intent. Body is what is kept of it; Check is set for a check run and a commit status, Post
 // for a review.
 type Output struct {
@@ -23,18 +25,36 @@ type Inline struct {
 }
 
 // Render writes what the work's epoch says on a surface. A check run is rendered once the comment's
-// intent has ended, and says so where it ended without a comment.
+// intent has ended, and says so where it ended without a comment. A review says what the input's plan is to say;
+// outputs of other runs are taken back.
 func (w Work) Render(keys Keyring, ref Ref, in Input) Output {
-	if r := w.Epoch.Reply; r != nil && ref.Kind == SurfaceReaction {
-		return Output{Body: string(r.Reaction)}
+	e := w.Epoch
+	if e.Reply != nil && ref.Kind == SurfaceReaction {
+		return Output{Body: string(e.Reply.Reaction)}
 	}
-	marker := keys.Marker(w.Epoch.PlaceOf(ref), Mark{At: w.Epoch.At, Run: w.Epoch.RunID()})
-	if r := w.Epoch.Reply; r != nil {
-		return Output{Body: marker + "\n" + Sentence(r.Sentence) + "\n"}
-	}
-	if ref.Kind == SurfaceCheckRun {
-		check := CheckRun(marker, w.Epoch, in.Review, w.Summary())
+	marker := keys.Marker(e.PlaceOf(ref), Mark{At: e.At, Run: e.RunID(), Resolved: ref.Kind == SurfaceRemark})
+	switch {
+	case e.Reply != nil:
+		return Output{Body: marker + "\n" + Sentence(e.Reply.Sentence) + "\n"}
+	case ref.Kind == SurfaceCheckRun:
+		check := checkRun(marker, e, ref, in, w.Summary())
 		return Output{Body: check.Summary, Check: &check}
+	case ref.Kind == SurfaceStatus:
+		check := commitStatus(e, ref, in, w.Summary())
+		return Output{Body: check.Title, Check: &check}
+	case ref.Kind == SurfaceRemark:
+		return Output{Body: resolved(marker, e)}
+	case ref.Kind == SurfaceReview:
+		run, _, _ := strings.Cut(ref.Key, "/")
+		if !e.speaksOf(run) {
+			return Output{Body: reviewTakenBack(marker, e)}
+		}
+		return Output{Body: review(marker, e, in.Plan), Post: post(keys, e, in.Plan)}
 	}
-	return Output{Body: Summary(marker, w.Epoch, in.Review)}
+	return Output{Body: Summary(marker, e, in)}
+}
+
+// Preview renders what the summary of a run's result would say, without the marker that makes it one.
+func Preview(e Epoch, in Input) string {
+	return strings.TrimSuffix(strings.TrimPrefix(Summary("", e, in), "\n"), sectionEnd+"\n")
 }

@@ -77,6 +77,3 @@ func escape(s string) string {
 	}
 	return b.String()
 }
-
-// Preview renders what the summary of a run's result would say, without the marker that makes it one.
-func Preview(e Epoch, rv Review) string { return strings.TrimPrefix(Summary("", e, rv), "\n") }

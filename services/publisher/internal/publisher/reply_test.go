@@ -79,7 +79,7 @@ func TestReplyIsWhole(t *testing.T) {
 func TestPreview(t *testing.T) {
 	t.Parallel()
 	e := Epoch{Kind: KindResult, Run: &Run{ID: RunID{1}, HeadSHA: "bbbb", BaseSHA: "aaaa", BaseRef: "main", Attempt: AttemptID{2}, Errors: 1, Engine: "builtin"}}
-	got := Preview(e, Review{Findings: []Finding{{Path: "a.go", Line: 3, Severity: SeverityError, Rule: "r", Message: "m"}}})
+	got := Preview(e, Input{Review: Review{Findings: []Finding{{Path: "a.go", Line: 3, Severity: SeverityError, Rule: "r", Message: "m"}}}})
 	if !strings.HasPrefix(got, "### Fenceline: 1 error\n") || strings.Contains(got, markerPrefix) || strings.Contains(got, "epoch") || !strings.Contains(got, "a.go:3") {
 		t.Errorf("previewed\n%s", got)
 	}

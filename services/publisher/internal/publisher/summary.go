@@ -28,9 +28,9 @@ const (
 )
 
 var severities = []struct {
-	is    Severity
-	title string
-}{{SeverityError, "Errors"}, {SeverityWarning, "Warnings"}, {SeverityInfo, "Notes"}}
+	is         Severity
+	title, one string
+}{{SeverityError, "Errors", "Error"}, {SeverityWarning, "Warnings", "Warning"}, {SeverityInfo, "Notes", "Note"}}
 
 // Finding is one thing that a review found, on a line of the head, or on the lines from StartLine on where that
 // is not 0. HunkStart and HunkEnd are the head-side lines of the hunk that holds it, 0 where GitHub shows none.
@@ -47,10 +47,12 @@ type Finding struct {
 	Suggestion *string
 }
 
-// Omission is something that the review left out, and why.
+// Omission is something that the review left out, and why. Path is empty where it speaks of the comparison as a
+// whole. Minor: nothing there was to be reviewed.
 type Omission struct {
 	Path   string
 	Reason string
+	Minor  bool
 }
 
 // Review is what an attempt found. More counts findings that were not loaded.
@@ -62,127 +64,61 @@ type Review struct {
 	DiffBytes int64 // of them
 }
 
+// Whole tells that everything was seen that there was to review.
+func (rv Review) Whole() bool {
+	for _, o := range rv.Omissions {
+		if !o.Minor {
+			return false
+		}
+	}
+	return true
+}
+
 // Summary renders the comment: the marker as its first line, so that cutting can't remove it, then what
-// the epoch says. Everything that was not written here is defused; the whole is bounded.
-func Summary(marker string, e Epoch, rv Review) string {
-	head := heading(e)
-	foot := footer(e)
-	body := body{left: maxBody - len(marker) - len(head) - len(foot) - 2}
+// the epoch says, and the line that ends what is ours. Everything that was not written here is defused; the whole
+// is bounded.
+func Summary(marker string, e Epoch, in Input) string {
+	head, foot := "### "+heading(e, in.Review)+"\n", footer(e)
+	past := history(in.History)
+	body := body{left: maxBody - len(marker) - len(head) - len(past) - len(foot) - len(sectionEnd) - 3}
 	if e.Kind.ShowsResult() {
-		body.findings(rv)
-		body.omissions(rv.Omissions)
+		body.add(seen(in.Review))
+		body.add(placed(in.Plan))
+		body.findings(in)
+		body.omissions(in.Review.Omissions)
 	} else {
 		body.add(explanation(e))
 	}
-	return marker + "\n" + head + body.String() + foot
+	return marker + "\n" + head + body.String() + past + foot + sectionEnd + "\n"
 }
 
-// heading is the verdict, in one line.
-func heading(e Epoch) string { return "### " + Title(e) + "\n" }
-
-// Title says in a few words what the epoch says, as heading and as title of the check run.
-func Title(e Epoch) string {
-	switch e.Kind {
-	case KindResult:
-		return "Fenceline: " + verdict(*e.Run)
-	case KindSuperseded:
-		return "Fenceline: superseded, the pull request has moved on"
-	case KindOverBudget:
-		return "Fenceline: not reviewed, over budget"
-	case KindRefused:
-		return "Fenceline: not reviewed, given up"
-	case KindSkipped:
-		return "Fenceline: not reviewed, skipped"
-	case KindReply: // has a sentence and no title
+// seen says what was looked at.
+func seen(rv Review) string {
+	if rv.Files == 0 {
+		return ""
 	}
-	return "Fenceline"
+	return fmt.Sprintf("\nLooked at %s, %d KiB of diff.\n", count(rv.Files, "file"), (rv.DiffBytes+1023)/1024)
 }
 
-func verdict(r Run) string {
-	if r.Errors+r.Warnings+r.Infos == 0 {
-		return "nothing found"
-	}
+// placed says what became of the findings on the lines of the diff.
+func placed(p Plan) string {
 	var parts []string
-	for _, p := range []struct {
-		n    int32
-		noun string
-	}{{r.Errors, "error"}, {r.Warnings, "warning"}, {r.Infos, "note"}} {
-		if p.n > 0 {
-			parts = append(parts, count(p.n, p.noun))
+	for _, n := range []struct {
+		n    int
+		text string
+	}{{len(p.Say), "new"}, {p.Standing, "said before and still there"}, {len(p.Fixed), "fixed since"}} {
+		if n.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n.n, n.text))
 		}
 	}
-	return strings.Join(parts, ", ")
-}
-
-// explanation says why there is no result to show.
-func explanation(e Epoch) string {
-	var b strings.Builder
-	b.WriteByte('\n')
-	switch e.Kind {
-	case KindSuperseded:
-		if e.Run != nil && e.Run.HeadSHA != "" {
-			fmt.Fprintf(&b, "What was reported for %s is no longer current.", Code(e.Run.HeadSHA, 64))
-		} else {
-			b.WriteString("What was reported here is no longer current.")
-		}
-		if e.NewerHead != "" {
-			fmt.Fprintf(&b, " The head is now %s.", Code(e.NewerHead, 64))
-		}
-		b.WriteByte('\n')
-	case KindOverBudget:
-		b.WriteString("The budget does not cover this review now. It is tried again when the budget allows.\n")
-	case KindRefused:
-		b.WriteString("This comparison could not be reviewed and is not tried again by itself.\n")
-	case KindSkipped:
-		b.WriteString("There is nothing to review here now.\n")
-	case KindResult, KindReply:
+	text := ""
+	if len(parts) > 0 {
+		text = "\nRemarks on lines of the diff: " + strings.Join(parts, ", ") + ".\n"
 	}
-	if e.Reason != "" {
-		fmt.Fprintf(&b, "\nReason: %s\n", Code(e.Reason, maxWord))
+	if n := len(p.Unplaced); n > 0 {
+		text += fmt.Sprintf("\nOn no line of the diff, and so listed here alone: %s.\n", count(n, "finding"))
 	}
-	if e.Detail != "" {
-		fmt.Fprintf(&b, "\nDetail: %s\n", Code(e.Detail, maxDetail))
-	}
-	return b.String()
-}
-
-// footer says exactly what was compared, by what, and where to look further.
-func footer(e Epoch) string {
-	var b strings.Builder
-	b.WriteString("\n---\n")
-	var facts []string
-	if r := e.Run; r != nil {
-		fmt.Fprintf(&b, "Compared %s", Code(r.BaseSHA+"…"+r.HeadSHA, 140))
-		if r.MergeBaseSHA != "" {
-			fmt.Fprintf(&b, ", merge base %s", Code(r.MergeBaseSHA, 64))
-		}
-		if r.BaseRef != "" {
-			fmt.Fprintf(&b, ", into %s", Code(r.BaseRef, maxWord))
-		}
-		b.WriteString(".\n\n")
-		facts = append(facts, "Run "+Code(r.ID.String(), 36))
-		if r.Ordinal > 0 {
-			facts = append(facts, fmt.Sprintf("re-run %d", r.Ordinal))
-		}
-		if r.Attempt != (AttemptID{}) {
-			facts = append(facts, "attempt "+Code(r.Attempt.String(), 36))
-		}
-		if r.Engine != "" {
-			facts = append(facts, "engine "+Code(r.Engine, maxWord))
-		}
-		if e.Kind.ShowsResult() {
-			facts = append(facts, "cost "+money(r.CostMicros))
-		}
-	}
-	if trace := e.TraceID(); trace != "" {
-		facts = append(facts, "trace "+Code(trace, 32))
-	}
-	if e.At.Epoch > 0 { // a preview has none
-		facts = append(facts, fmt.Sprintf("epoch %d", e.At.Epoch))
-	}
-	b.WriteString(strings.Join(facts, " · "))
-	b.WriteByte('\n')
-	return b.String()
+	return text
 }
 
 // body collects blocks as long as they fit.
@@ -201,38 +137,70 @@ func (b *body) add(text string) bool {
 	return true
 }
 
-// note is what an omitted rest is announced with; its room is kept free.
+// noteRoom is kept free for the note that announces an omitted rest.
 const noteRoom = 200
 
-func (b *body) findings(rv Review) {
-	b.left -= noteRoom
+// findings lists what was found by severity, what is said nowhere else first.
+func (b *body) findings(in Input) {
+	kept := noteRoom + min(b.left/4, noteRoom+len(in.Review.Omissions)*noteRoom) // what was left out is to be seen, too
+	b.left -= kept
+	alone := unplaced(in.Plan)
 	listed := 0
 	for _, s := range severities {
-		titled := false
-		for _, f := range rv.Findings {
-			if f.Severity != s.is || listed == maxListed {
-				continue
+		var first, then []string
+		for _, f := range in.Review.Findings {
+			switch {
+			case f.Severity != s.is:
+			case alone[f.place()]:
+				first = append(first, finding(f, " (on no line of the diff)"))
+			default:
+				then = append(then, finding(f, ""))
 			}
-			line := finding(f)
-			if !titled {
+		}
+		for n, line := range append(first, then...) {
+			if n == 0 {
 				line = "\n**" + s.title + "**\n\n" + line
 			}
-			if !b.add(line) {
+			if listed == maxListed || !b.add(line) {
 				break
 			}
-			titled = true
 			listed++
 		}
 	}
-	b.left += noteRoom
-	if rest := len(rv.Findings) + rv.More - listed; rest > 0 {
+	b.left += kept
+	if rest := len(in.Review.Findings) + in.Review.More - listed; rest > 0 {
 		b.add(fmt.Sprintf("\n%s more, not listed here.\n", count(rest, "finding")))
 	}
 }
 
-func finding(f Finding) string {
-	return fmt.Sprintf("- %s %s: %s\n", Code(fmt.Sprintf("%s:%d", plain(f.Path, maxPath), f.Line), maxPath*10),
-		Code(f.Rule, maxWord), Code(f.Message, maxMessage))
+// place tells findings apart that are remarked separately.
+func (f Finding) place() Finding {
+	f.Suggestion, f.HunkStart, f.HunkEnd = nil, 0, 0
+	return f
+}
+
+func unplaced(p Plan) map[Finding]bool {
+	out := make(map[Finding]bool, len(p.Unplaced))
+	for _, s := range p.Unplaced {
+		out[s.place()] = true
+	}
+	return out
+}
+
+func finding(f Finding, note string) string {
+	return fmt.Sprintf("- %s %s: %s%s\n", Code(where(f), maxPath*10), Code(f.Rule, maxWord), Code(f.Message, maxMessage), note)
+}
+
+// where names the lines of a finding.
+func where(f Finding) string {
+	path := plain(f.Path, maxPath)
+	switch {
+	case f.Line <= 0:
+		return path
+	case f.StartLine > 0 && f.StartLine < f.Line:
+		return fmt.Sprintf("%s:%d-%d", path, f.StartLine, f.Line)
+	}
+	return fmt.Sprintf("%s:%d", path, f.Line)
 }
 
 func (b *body) omissions(all []Omission) {
@@ -243,7 +211,7 @@ func (b *body) omissions(all []Omission) {
 	listed := 0
 	if b.add("\n**Left out**\n\n") {
 		for _, o := range all[:min(len(all), maxListed)] {
-			if !b.add(fmt.Sprintf("- %s: %s\n", Code(o.Path, maxPath), Code(o.Reason, maxWord))) {
+			if !b.add(omission(o)) {
 				break
 			}
 			listed++
@@ -251,6 +219,13 @@ func (b *body) omissions(all []Omission) {
 	}
 	b.left += noteRoom
 	if rest := len(all) - listed; rest > 0 {
-		b.add(fmt.Sprintf("\n%s more left out, not listed here.\n", count(rest, "file")))
+		b.add(fmt.Sprintf("\n%s more, not listed here.\n", count(rest, "thing")))
 	}
+}
+
+func omission(o Omission) string {
+	if o.Path == "" {
+		return fmt.Sprintf("- %s\n", Code(o.Reason, maxDetail))
+	}
+	return fmt.Sprintf("- %s: %s\n", Code(o.Path, maxPath), Code(o.Reason, maxDetail))
 }

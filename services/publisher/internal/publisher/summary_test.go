@@ -7,21 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/yuin/goldmark"
-	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
-	"github.com/yuin/goldmark/text"
-	"pgregory.net/rapid"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 func anEpoch(kind Kind) Epoch {
 	return Epoch{
-		Tenant: Tenant{1}, Target: TargetID{2}, At: Position{1, 3}, Kind: kind,
+		Tenant: Tenant{1}, Target: TargetID{2}, At: Position{1, 3, 0}, Kind: kind,
 		PR: PullRequest{Host: "github.com", Installation: 1, Repository: 42, Name: "octo/repo", Number: 7},
 		Run: &Run{
 			ID: RunID{3}, BaseRef: "main", BaseSHA: strings.Repeat("a", 40), HeadSHA: strings.Repeat("b", 40),
@@ -34,40 +28,84 @@ func anEpoch(kind Kind) Epoch {
 
 var aReview = Review{
 	Findings: []Finding{
-		{Path: "cmd/main.go", Line: 12, Severity: SeverityWarning, Rule: "go-syntax", Message: "expected ';', found x"},
-		{Path: "deploy/key.pem", Line: 1, Severity: SeverityError, Rule: "private-key", Message: "A private key was added."},
+		{Path: "cmd/main.go", Line: 12, HunkStart: 8, HunkEnd: 16, Severity: SeverityWarning, Rule: "go-syntax", Message: "expected ';', found x"},
+		{Path: "deploy/key.pem", StartLine: 1, Line: 27, HunkStart: 1, HunkEnd: 27, Severity: SeverityError, Rule: "private-key", Message: "A private key was added.", Suggestion: new(string)},
 		{Path: ".github/workflows/ci.yml", Line: 9, Severity: SeverityWarning, Rule: "actionlint", Message: "\"actions/checkout@v2\" is too old, ask @octocat (#12)"},
 	},
-	Omissions: []Omission{{"logo.png", "binary"}, {"vendor/big.js", "too large"}},
+	Omissions: []Omission{{Path: "logo.png", Reason: "binary", Minor: true}, {Path: "vendor/big.js", Reason: "too large"}},
+	Files:     4, DiffBytes: 2500,
+}
+
+func anInput() Input {
+	f := aReview.Findings
+	return Input{
+		Review: aReview,
+		Plan: Plan{
+			Say: []Said{{f[1], strings.Repeat("e", 64)}}, Standing: 1, Unplaced: []Said{{f[2], strings.Repeat("f", 64)}},
+			Fixed: []Remark{{ID: 5}, {ID: 6}},
+		},
+		History: []Past{
+			{At: Position{1, 2, 0}, Run: Run{ID: RunID{2}, HeadSHA: strings.Repeat("9", 40), Infos: 1}, URL: "https://github.com/octo/repo/pull/7#pullrequestreview-80"},
+			{At: Position{1, 1, 0}, Run: Run{ID: RunID{1}, HeadSHA: strings.Repeat("8", 40)}},
+		},
+	}
+}
+
+// worked is an epoch whose comment has been posted, or has ended as the intent says.
+func worked(e Epoch, comment Intent) Work {
+	comment.Ref = hereRef
+	return Work{Epoch: e, Cells: []Cell{{Intent: comment}}}
 }
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	noRun := anEpoch(KindSkipped)
-	noRun.Run, noRun.Reason = nil, "draft"
-	superseded := anEpoch(KindSuperseded)
+	skipped, superseded := anEpoch(KindSkipped), anEpoch(KindSuperseded)
+	skipped.Run, skipped.Reason = nil, "draft"
 	superseded.NewerHead = strings.Repeat("d", 40)
 	refused, over := anEpoch(KindRefused), anEpoch(KindOverBudget)
 	refused.Reason, refused.Detail = "attempts_exhausted", "the engine failed 3 times"
 	over.Reason = "budget_used_up"
-	clean := anEpoch(KindResult)
+	clean, result := anEpoch(KindResult), anEpoch(KindResult)
 	clean.Run.Clean, clean.Run.Errors, clean.Run.Warnings, clean.Run.Ordinal = true, 0, 0, 0
+	queued, started := anEpoch(KindQueued), anEpoch(KindInProgress)
+	queued.At, started.At = Position{1, 0, 2}, Position{1, 0, 3}
 	posted := Intent{State: StateConfirmed, URL: "https://github.com/octo/repo/pull/7#issuecomment-1"}
 
-	bodies := map[string]string{
-		"result":       Summary("MARKER", anEpoch(KindResult), aReview),
-		"clean":        Summary("MARKER", clean, Review{}),
-		"superseded":   Summary("MARKER", superseded, Review{}),
-		"skipped":      Summary("MARKER", noRun, Review{}),
-		"refused":      Summary("MARKER", refused, Review{}),
-		"overbudget":   Summary("MARKER", over, Review{}),
-		"check-result": golden(CheckRun("MARKER", anEpoch(KindResult), aReview, posted)),
-		"check-clean":  golden(CheckRun("MARKER", clean, Review{}, posted)),
-		"check-over":   golden(CheckRun("MARKER", over, Review{}, Intent{State: StateEnded, Reason: ReasonNothing})),
-		"check-no-comment": golden(CheckRun("MARKER", anEpoch(KindResult), Review{},
-			Intent{State: StateEnded, Reason: "refused_forbidden"})),
+	summary, review := hereRef, Ref{SurfaceReview, RunID{3}.String()}
+	remark := Ref{SurfaceRemark, strings.Repeat("e", 64)}
+	check := Ref{SurfaceCheckRun, strings.Repeat("b", 40) + ":" + RunID{3}.String()}
+	older := Ref{SurfaceCheckRun, strings.Repeat("9", 40) + ":" + RunID{2}.String()}
+	cases := map[string]struct {
+		work Work
+		ref  Ref
+		in   Input
+	}{
+		"result":           {worked(result, Intent{}), summary, anInput()},
+		"result-alone":     {worked(result, Intent{}), summary, Input{Review: aReview}},
+		"clean":            {worked(clean, Intent{}), summary, Input{Review: Review{Files: 1, DiffBytes: 10}}},
+		"superseded":       {worked(superseded, Intent{}), summary, Input{}},
+		"skipped":          {worked(skipped, Intent{}), summary, Input{}},
+		"refused":          {worked(refused, Intent{}), summary, Input{}},
+		"overbudget":       {worked(over, Intent{}), summary, Input{}},
+		"review":           {worked(result, Intent{}), review, anInput()},
+		"review-part":      {worked(result, Intent{}), Ref{SurfaceReview, review.Key + "/1"}, anInput()},
+		"review-again":     {worked(result, Intent{}), review, Input{}},
+		"review-older":     {worked(superseded, Intent{}), Ref{SurfaceReview, RunID{2}.String()}, Input{}},
+		"remark-fixed":     {worked(result, Intent{}), remark, anInput()},
+		"check-queued":     {worked(queued, Intent{}), check, Input{}},
+		"check-started":    {worked(started, Intent{}), check, Input{}},
+		"check-result":     {worked(result, posted), check, anInput()},
+		"check-clean":      {worked(clean, posted), check, Input{}},
+		"check-omitted":    {worked(clean, posted), check, Input{Review: Review{Omissions: aReview.Omissions}}},
+		"check-over":       {worked(over, Intent{State: StateEnded, Reason: ReasonNothing}), check, Input{}},
+		"check-no-comment": {worked(result, Intent{State: StateEnded, Reason: "refused_forbidden"}), check, Input{}},
+		"check-older":      {worked(result, posted), older, anInput()},
+		"check-closed":     {worked(skipped, Intent{}), older, Input{}},
+		"status-result":    {worked(result, posted), Ref{SurfaceStatus, strings.Repeat("b", 40)}, anInput()},
+		"status-older":     {worked(result, posted), Ref{SurfaceStatus, strings.Repeat("9", 40)}, anInput()},
 	}
-	for name, got := range bodies {
+	for name, c := range cases {
+		got := golden(c.work, c.ref, c.work.Render(ring, c.ref, c.in))
 		file := filepath.Join("testdata", name+".md")
 		if *update {
 			if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
@@ -85,8 +123,35 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func golden(c Check) string {
-	return fmt.Sprintf("head %s\nexternal id %s\nconclusion %s\ndetails %s\ntitle %s\n\n%s", c.HeadSHA, c.ExternalID, c.Conclusion, c.DetailsURL, c.Title, c.Summary)
+// golden is an output as it is posted, but for its markers, which a key is needed to read.
+func golden(w Work, ref Ref, out Output) string {
+	var b strings.Builder
+	if c := out.Check; c != nil {
+		fmt.Fprintf(&b, "head %s\nexternal id %s\nstatus %s\nconclusion %s\nnot run %t\ndetails %s\ntitle %s\n",
+			c.HeadSHA, c.ExternalID, c.Status, c.Conclusion, c.NotRun, c.DetailsURL, c.Title)
+		for _, a := range c.Annotations {
+			fmt.Fprintf(&b, "annotation %s:%d-%d %s %q %q\n", a.Path, a.StartLine, a.EndLine, a.Level, a.Title, a.Message)
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString(unmarked(w.Epoch.PlaceOf(ref), out.Body))
+	if out.Post != nil {
+		for _, c := range out.Post.Comments {
+			fmt.Fprintf(&b, "\n=== %s, %s:%d-%d\n", out.Post.HeadSHA, c.Path, c.StartLine, c.Line)
+			b.WriteString(unmarked(w.Epoch.PlaceOf(Ref{SurfaceRemark, strings.Repeat("e", 64)}), c.Body))
+		}
+	}
+	return b.String()
+}
+
+// unmarked puts a word in the place of a genuine marker.
+func unmarked(p Place, body string) string {
+	m, ok := ring.Read(p, body)
+	if !ok {
+		return body
+	}
+	_, rest, _ := strings.Cut(body, "\n")
+	return fmt.Sprintf("MARKER %+v\n%s", m.At, rest)
 }
 
 func TestCode(t *testing.T) {
@@ -111,83 +176,5 @@ func TestCode(t *testing.T) {
 	}
 	if got := Code("0123456789abcdef", 10); got != tests["0123456789abcdef"] {
 		t.Errorf("cut at 10: %q", got)
-	}
-}
-
-// TestNothingOfAPullRequestActs: whatever paths, rules and messages say, the comment has no link, image
-// or HTML but the marker, no mention, reference or command for who reads the raw text, nothing hidden, and
-// stays within GitHub's bound with its marker first.
-func TestNothingOfAPullRequestActs(t *testing.T) {
-	t.Parallel()
-	hostile := rapid.OneOf(
-		rapid.String(),
-		rapid.StringOfN(rapid.RuneFrom([]rune("`@#/<>!-[]()&;:~*_|\\\n\t ab1\u202e\u200b")), 0, 60, -1),
-		rapid.SampledFrom([]string{
-			"<img src=x onerror=alert(1)>", "![x](https://evil.example/?q=1)", "[a](javascript:alert(1))", "``` \n<script>", "@org/team fixes #1",
-			"\n\n# Heading\n/approve", "https://evil.example/x", "<!-- fenceline:1 s=a r=b e=1.1 h=c -->", "[^1]: http://x.example", "&lt;b&gt; &#64;octocat",
-			strings.Repeat("x", 5000), strings.Repeat("`", 300), strings.Repeat("\u202e", 700),
-		}),
-	)
-	rapid.Check(t, func(t *rapid.T) {
-		e := anEpoch(rapid.SampledFrom([]Kind{KindResult, KindSuperseded, KindSkipped, KindRefused, KindOverBudget}).Draw(t, "kind"))
-		e.Reason, e.Detail, e.NewerHead = hostile.Draw(t, "reason"), hostile.Draw(t, "detail"), hostile.Draw(t, "newer")
-		e.Run.BaseRef, e.Run.Engine = hostile.Draw(t, "ref"), hostile.Draw(t, "engine")
-		var rv Review
-		for range rapid.SampledFrom([]int{0, 1, 3, 300}).Draw(t, "findings") {
-			if len(rv.Findings) > 3 {
-				rv.Findings = append(rv.Findings, rv.Findings[0])
-				rv.Omissions = append(rv.Omissions, rv.Omissions[0])
-				continue
-			}
-			rv.Findings = append(rv.Findings, Finding{
-				Path: hostile.Draw(t, "path"), Line: 3, Severity: SeverityWarning, Rule: hostile.Draw(t, "rule"), Message: hostile.Draw(t, "message"),
-			})
-			rv.Omissions = append(rv.Omissions, Omission{hostile.Draw(t, "path"), hostile.Draw(t, "reason")})
-		}
-		marker := ring.Marker(here, mark)
-		body := Summary(marker, e, rv)
-		inert(t, marker, body)
-		check := CheckRun(marker, e, rv, Intent{State: StateEnded, Reason: hostile.Draw(t, "ended")})
-		inert(t, marker, check.Summary)
-	})
-}
-
-func inert(t *rapid.T, marker, body string) {
-	rest, ok := strings.CutPrefix(body, marker+"\n")
-	if !ok {
-		t.Fatalf("the marker is not first: %q", body[:min(len(body), 300)])
-	}
-	if !utf8.ValidString(body) || utf8.RuneCountInString(body) > 65_000 {
-		t.Fatalf("%d characters, valid %t", utf8.RuneCountInString(body), utf8.ValidString(body))
-	}
-	for _, r := range rest {
-		if r != '\n' && hidden(r) {
-			t.Fatalf("hidden character %U", r)
-		}
-	}
-	if strings.Contains(rest, "<!--") {
-		t.Fatal("a second comment")
-	}
-	for line := range strings.Lines(rest) {
-		if strings.HasPrefix(line, "/") {
-			t.Fatalf("a command: %q", line)
-		}
-	}
-	doc := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader([]byte(rest)))
-	err := ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		switch n := n.(type) {
-		case *ast.Link, *ast.Image, *ast.AutoLink, *ast.RawHTML, *ast.HTMLBlock, *ast.FencedCodeBlock, *ast.CodeBlock:
-			return ast.WalkStop, fmt.Errorf("a %s", n.Kind())
-		case *ast.CodeSpan:
-			return ast.WalkSkipChildren, nil
-		case *ast.Text:
-			if s := n.Value([]byte(rest)); entering && strings.ContainsAny(string(s), "@#<>`") {
-				return ast.WalkStop, fmt.Errorf("text outside of a code span: %q", s)
-			}
-		}
-		return ast.WalkContinue, nil
-	})
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, rest)
 	}
 }
