@@ -37,14 +37,14 @@ var changing = []string{
 	"TargetService/SetPause", "ReviewerService/PurgeLifecycle",
 	"LedgerService/Reserve", "LedgerService/Settle", "LedgerService/Void", "LedgerService/IssueReceipt", "LedgerService/PurgeLifecycle",
 	"AccountService/GrantCredits", "AccountService/SetBudget",
-	"PublisherService/PublishEpoch", "PublisherService/PublishReply", "PublisherService/PurgeLifecycle", "IntentService/RetryIntent",
+	"PublisherService/PublishEpoch", "PublisherService/PublishProgress", "PublisherService/PublishReply", "PublisherService/ConfigureProject", "PublisherService/PurgeLifecycle", "IntentService/RetryIntent",
 	"OutboxService/RetryMessage", "ErasureService/EraseTenant",
 }
 
 // operators are the queries that an operator may ask without a tenant.
 var operators = []string{
 	"DeliveryService/ListDeliveries", "DeliveryService/GetDelivery", "IntegrationService/ListInstallations",
-	"TargetService/LookupTarget", "TargetService/ExplainTarget", "OutboxService/ListMessages",
+	"TargetService/LookupTarget", "TargetService/ExplainTarget", "TargetService/ListPauses", "OutboxService/ListMessages",
 }
 
 // query is a method of a service, asked over its connection.
@@ -131,7 +131,7 @@ SELECT t.project_id::text, t.id::text, t.page_run_id::text, r.attempt_id::text,
 	url := fmt.Sprintf("https://github.com/%s/%s/pull/%d", w.owner.Login, w.name, opened.Pull.Number)
 	sha := opened.Pull.HeadSHA
 	return names{
-		"project_id": id(project), "target_id": id(target), "run_id": id(run), "attempt_id": id(attempt), "intent_id": id(intent),
+		"project_id": id(project), "target_id": id(target), "run_id": id(run), "progress_run_id": id(run), "attempt_id": id(attempt), "intent_id": id(intent),
 		"request_id": id(asked.GetReviewRequest().GetRequestId()), "delivery_id": id(guid, receipt),
 		"repository_id": {{fmt.Sprint(w.repo.ID)}, {"987654321"}},
 		"query": {

@@ -59,7 +59,7 @@ func (s *Store) pauseTarget(ctx context.Context, tenant scheduler.TenantID, targ
 func (s *Store) Pauses(ctx context.Context, f scheduler.PauseFilter, limit int) ([]scheduler.PauseRow, error) {
 	var found []scheduler.PauseRow
 	named := pgx.NamedArgs{"tenant": f.Tenant, "host": f.Host, "installation_id": f.Installation, "after": f.After, "limit": limit}
-	err := s.db.System(ctx, func(tx *pg.Tx) error {
+	err := s.as(ctx, f.Tenant, func(tx *pg.Tx) error {
 		rows, err := tx.Query(ctx, listPauses, named)
 		if err != nil {
 			return err

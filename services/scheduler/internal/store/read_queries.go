@@ -101,7 +101,7 @@ const pauseColumns = `
 SELECT p.id, p.scope, p.host, p.installation_id, p.project_id, p.target_id, p.cause, p.reason, p.until, p.tenant, p.set_at`
 
 var (
-	// System: for operators. What has no tenant holds up those that have something there.
+	// What has no tenant holds up those that have something there. The tenant is NULL for operators.
 	listPauses = pauseColumns + `
   FROM scheduler.pauses AS p
  WHERE p.id > @after AND (p.until IS NULL OR p.until > clock_timestamp())
