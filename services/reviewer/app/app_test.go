@@ -53,6 +53,8 @@ type peers struct {
 	run       string
 	reserved  *ledgerv1.ReserveRequest
 	idle      chan struct{} // told of every claim that found nothing
+	lagging   []*schedulerv1.Reading
+	released  chan *schedulerv1.ReleaseTargetRequest
 	committed chan *schedulerv1.CommitResultRequest
 	settled   chan *ledgerv1.SettleRequest
 }
@@ -90,6 +92,13 @@ func (p *peers) due() *schedulerv1.Claim {
 func (p *peers) ResolveRun(_ context.Context, req *schedulerv1.ResolveRunRequest) (*schedulerv1.ResolveRunResponse, error) {
 	in := req.GetReading()
 	fence := req.GetFence()
+	if in.GetState() == schedulerv1.PullRequestState_PULL_REQUEST_STATE_GONE { // as of a pull request just heard of
+		p.mu.Lock()
+		p.lagging = append(p.lagging, in)
+		p.mu.Unlock()
+		p.due()
+		return &schedulerv1.ResolveRunResponse{Resolution: schedulerv1.Resolution_RESOLUTION_READ_LAGS}, nil
+	}
 	fence.RunId = p.run
 	return &schedulerv1.ResolveRunResponse{Resolution: schedulerv1.Resolution_RESOLUTION_REVIEW, Fence: fence, Run: &schedulerv1.ResolvedRun{
 		RunId: p.run, BaseSha: in.GetBaseSha(), HeadSha: in.GetHeadSha(), MergeBaseSha: in.GetMergeBaseSha(), BaseRef: in.GetBaseRef(), Lifecycle: 1,
@@ -98,6 +107,11 @@ func (p *peers) ResolveRun(_ context.Context, req *schedulerv1.ResolveRunRequest
 
 func (p *peers) RenewLease(context.Context, *schedulerv1.RenewLeaseRequest) (*schedulerv1.RenewLeaseResponse, error) {
 	return &schedulerv1.RenewLeaseResponse{Lease: durationpb.New(time.Minute)}, nil
+}
+
+func (p *peers) ReleaseTarget(_ context.Context, req *schedulerv1.ReleaseTargetRequest) (*schedulerv1.ReleaseTargetResponse, error) {
+	p.released <- req
+	return &schedulerv1.ReleaseTargetResponse{}, nil
 }
 
 func (p *peers) CommitResult(_ context.Context, req *schedulerv1.CommitResultRequest) (*schedulerv1.CommitResultResponse, error) {
@@ -120,7 +134,7 @@ func (p *peers) Settle(_ context.Context, req *ledgerv1.SettleRequest) (*ledgerv
 func servePeers(t *testing.T) (*peers, string) {
 	t.Helper()
 	p := &peers{
-		run: id(), idle: make(chan struct{}, 1),
+		run: id(), idle: make(chan struct{}, 1), released: make(chan *schedulerv1.ReleaseTargetRequest, 1),
 		committed: make(chan *schedulerv1.CommitResultRequest, 1), settled: make(chan *ledgerv1.SettleRequest, 1),
 	}
 	lis, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -138,6 +152,12 @@ func servePeers(t *testing.T) (*peers, string) {
 // serveGitHub has one open pull request whose diff holds a conflict and a binary file.
 func serveGitHub(t *testing.T) string {
 	t.Helper()
+	return serveGitHubAt(t, time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC))
+}
+
+// serveGitHubAt says when the pull request was last updated.
+func serveGitHubAt(t *testing.T, updated time.Time) string {
+	t.Helper()
 	repo := map[string]any{"id": 42}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status, answer := http.StatusOK, any(nil)
@@ -146,7 +166,7 @@ func serveGitHub(t *testing.T) string {
 			status, answer = http.StatusCreated, map[string]any{"token": "ghs_x", "expires_at": time.Now().Add(time.Hour).Format(time.RFC3339)}
 		case strings.HasSuffix(p, "/pulls/5"):
 			answer = map[string]any{
-				"number": 5, "state": "open", "updated_at": "2026-11-30T12:00:00Z", "changed_files": 2,
+				"number": 5, "state": "open", "updated_at": updated.UTC().Format(time.RFC3339), "changed_files": 2,
 				"head": map[string]any{"sha": head, "ref": "topic", "repo": repo}, "base": map[string]any{"sha": base, "ref": "main", "repo": repo},
 			}
 		case strings.Contains(p, "/compare/"):
@@ -293,14 +313,14 @@ func checkReads(t *testing.T, ctx context.Context, c reviewerv1.ReviewerServiceC
 		t.Errorf("second page %v, %v", rest, err)
 	}
 	one, err := c.GetAttempt(ctx, &reviewerv1.GetAttemptRequest{Tenant: claim.GetTenant(), AttemptId: a.GetAttemptId()})
-	if err != nil || len(one.GetOmissions()) != 1 || one.GetOmissions()[0].GetPath() != "logo.png" {
+	if err != nil || len(one.GetOmissions()) != 1 || one.GetOmissions()[0].GetPath() != "logo.png" || !one.GetOmissions()[0].GetMinor() || one.GetAttempt().GetSeen().GetFiles() != 1 {
 		t.Errorf("GetAttempt = %v, %v", one, err)
 	}
 	var found []*reviewerv1.Finding
 	req := &reviewerv1.ListFindingsRequest{Tenant: claim.GetTenant(), AttemptId: a.GetAttemptId(), PageSize: 1}
 	for {
 		page, err := c.ListFindings(ctx, req)
-		if err != nil || (req.GetPageToken() == "") != (len(page.GetOmissions()) == 1) {
+		if err != nil || (req.GetPageToken() == "") != (len(page.GetOmissions()) == 1 && page.GetSeen().GetFiles() == 1 && page.GetSeen().GetDiffBytes() > 0) {
 			t.Fatalf("ListFindings = %v, %v", page, err)
 		}
 		found = append(found, page.GetFindings()...)
@@ -308,7 +328,8 @@ func checkReads(t *testing.T, ctx context.Context, c reviewerv1.ReviewerServiceC
 			break
 		}
 	}
-	if len(found) != int(a.GetFindings()) || found[0].GetPath() != "a.txt" || found[0].GetSequence() != 1 {
+	if len(found) != int(a.GetFindings()) || found[0].GetPath() != "a.txt" || found[0].GetSequence() != 1 ||
+		found[0].GetStartLine() != 2 || found[0].GetLine() != 5 || found[0].GetHunkStart() != 1 || found[0].GetHunkEnd() != 5 || found[0].Suggestion != nil {
 		t.Errorf("findings %v", found)
 	}
 	_, err = c.ListAttempts(ctx, &reviewerv1.ListAttemptsRequest{Tenant: claim.GetTenant()})
