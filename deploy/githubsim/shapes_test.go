@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-github/v66/github"
 
+	"github.com/fenceline-dev/fenceline/deploy/githubsim/contract"
 	"github.com/fenceline-dev/fenceline/deploy/githubsim/control"
 )
 
@@ -198,10 +199,10 @@ func (b *bench) bigDiff(files map[string]string) answer {
 
 // TestErrorsHaveGitHubsShapes provokes every error that the corpus has, and compares status, headers and body.
 func TestErrorsHaveGitHubsShapes(t *testing.T) {
-	if corpus() == "" {
+	if contract.Dir() == "" {
 		t.Skip("no error shapes to compare with: set GITHUB_CORPUS")
 	}
-	raw, err := os.ReadFile(filepath.Join(corpus(), "error-shapes.json"))
+	raw, err := os.ReadFile(filepath.Join(contract.Dir(), "error-shapes.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
