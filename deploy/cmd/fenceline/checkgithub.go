@@ -16,6 +16,9 @@ type checkGitHub struct {
 	AppID   int64  `required:"" env:"INGEST_GITHUB_APP_ID" help:"The App's numeric id."`
 	Key     string `required:"" type:"existingfile" env:"INGEST_GITHUB_PRIVATE_KEY_FILE" help:"File of the App's private key, PEM."`
 	BaseURL string `env:"INGEST_GITHUB_BASE_URL" default:"https://api.github.com/" help:"REST root, such as https://HOST/api/v3/ for a GitHub Enterprise Server."`
+	Proxy   string `env:"INGEST_GITHUB_PROXY" help:"Proxy before GitHub; without it HTTPS_PROXY and NO_PROXY say."`
+	CA      string `name:"ca-file" type:"existingfile" env:"INGEST_GITHUB_CA_FILE" help:"File of authorities that GitHub's certificate is trusted by beside the machine's own, PEM."`
+	Private bool   `name:"private-network" env:"INGEST_GITHUB_PRIVATE_NETWORK" help:"GitHub's name may lead into a private network."`
 }
 
 // Run is called by kong.
@@ -24,7 +27,10 @@ func (c *checkGitHub) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	app, err := ghapp.NewApp(ghapp.Config{AppID: c.AppID, PrivateKey: config.Secret(key), BaseURL: c.BaseURL}, ghapp.Deps{})
+	app, err := ghapp.NewApp(ghapp.Config{
+		AppID: c.AppID, PrivateKey: config.Secret(key), BaseURL: c.BaseURL,
+		Proxy: config.Secret(c.Proxy), CAFile: c.CA, PrivateNetwork: c.Private,
+	}, ghapp.Deps{})
 	if err != nil {
 		return err
 	}
