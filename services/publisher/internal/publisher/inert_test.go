@@ -80,6 +80,29 @@ func FuzzNothingForeignActs(f *testing.F) {
 	})
 }
 
+// TestSentenceIsText: a sentence is text and code spans, whatever it says.
+func TestSentenceIsText(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := Sentence(strings.Join(rapid.SliceOf(hostile()).Draw(t, "said"), rapid.SampledFrom([]string{"", " ", "`"}).Draw(t, "between")))
+		doc := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader([]byte(s + "\n")))
+		_ = ast.Walk(doc, func(n ast.Node, _ bool) (ast.WalkStatus, error) {
+			switch n.(type) {
+			case *ast.Document, *ast.Paragraph, *ast.Text, *ast.List, *ast.ListItem, *ast.TextBlock: // "1. " is one
+			case *ast.CodeSpan:
+				return ast.WalkSkipChildren, nil
+			default:
+				t.Fatalf("a %s in %q", n.Kind(), s)
+			}
+			return ast.WalkContinue, nil
+		})
+		raw(t, s)
+		if strings.HasPrefix(s, "/") {
+			t.Fatalf("a command: %q", s)
+		}
+	})
+}
+
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)

@@ -8,6 +8,8 @@ import (
 const (
 	maxInlineMessage = 2000
 	maxSuggestion    = 20_000
+	// maxSuggested bounds the suggestions of one review, in bytes; further findings are said without.
+	maxSuggested = 500_000
 )
 
 // post is the review in one call: every remark with its own marker, on its lines of the reviewed head.
@@ -23,7 +25,13 @@ func post(keys Keyring, e Epoch, p Plan) *Post {
 // Inlines renders what is to be said on lines of the diff, without the markers: as a preview shows it.
 func Inlines(say []Said) []Inline {
 	out := make([]Inline, 0, len(say))
+	left := maxSuggested
 	for _, s := range say {
+		if s.Suggestion != nil {
+			if left -= len(*s.Suggestion); left < 0 {
+				s.Suggestion = nil
+			}
+		}
 		in := Inline{Path: s.Path, Line: s.Line, Body: inline(s.Finding)}
 		if s.StartLine > 0 && s.StartLine < s.Line {
 			in.StartLine = s.StartLine

@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -44,13 +45,17 @@ func (r Reply) validate() error {
 	return nil
 }
 
+var spans = regexp.MustCompile("``+")
+
 // maxSentence bounds a sentence, in characters.
 const maxSentence = 2000
 
 // Sentence shows what ingest says as one paragraph: code spans stay as they are, and nothing else of it is
 // Markdown, HTML, a mention, a reference or a command.
 func Sentence(s string) string {
-	text := strings.Split(plainMarked(s, maxSentence), "`")
+	text := strings.Split(spans.ReplaceAllStringFunc(plainMarked(s, maxSentence), func(run string) string {
+		return strings.Repeat("'", len(run)) // more than one at once is a fence, or a span that ends elsewhere
+	}), "`")
 	for i := range text {
 		if i%2 == 0 || i == len(text)-1 { // outside of code, or a span that nobody closes
 			text[i] = escape(text[i])
@@ -66,10 +71,11 @@ func Sentence(s string) string {
 	return out
 }
 
-// escape keeps Markdown and HTML from being made of a text (CommonMark 0.31, section 2.4).
+// escape keeps Markdown and HTML from being made of a text (CommonMark 0.31, section 2.4), and links of addresses in
+// it (GFM 0.29, section 6.9).
 func escape(s string) string {
 	var b strings.Builder
-	for _, r := range s {
+	for _, r := range unlinked.Replace(s) {
 		if strings.ContainsRune(`\*_[]<>&|~!$`, r) {
 			b.WriteByte('\\')
 		}
@@ -77,3 +83,7 @@ func escape(s string) string {
 	}
 	return b.String()
 }
+
+// unlinked takes from a text what addresses are recognized by.
+var unlinked = strings.NewReplacer("://", "：//", "@", "＠", "mailto:", "mailto：", "xmpp:", "xmpp：",
+	"www.", "www．", "WWW.", "WWW．", "Www.", "Www．")

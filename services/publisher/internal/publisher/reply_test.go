@@ -22,7 +22,7 @@ func TestSentence(t *testing.T) {
 		"cc @acme/team, fixes #12":         "cc ＠acme/team, fixes ＃12",
 		"<!-- fenceline:1 x -->":           "\\< \\!-- fenceline:1 x --\\>",
 		"<img src=x>":                      "\\<img src=x\\>",
-		"![x](http://x) *a* _b_":           "\\!\\[x\\](http://x) \\*a\\* \\_b\\_",
+		"![x](http://x) *a* _b_":           "\\!\\[x\\](http：//x) \\*a\\* \\_b\\_",
 		"an `open end @me":                 "an 'open end ＠me",
 		"`a <b> *c*` <b>":                  "`a <b> *c*` \\<b\\>",
 		"a\u202eb":                         "a⟨U+202E⟩b",

@@ -2,6 +2,7 @@ package publisher
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -208,6 +209,16 @@ func (b *body) omissions(all []Omission) {
 		return
 	}
 	b.left -= noteRoom
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b Omission) int { // what matters comes first
+		switch {
+		case a.Minor == b.Minor:
+			return 0
+		case b.Minor:
+			return -1
+		}
+		return 1
+	})
 	listed := 0
 	if b.add("\n**Left out**\n\n") {
 		for _, o := range all[:min(len(all), maxListed)] {
