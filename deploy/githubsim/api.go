@@ -158,6 +158,10 @@ func (s *Server) lose(w http.ResponseWriter, c *call, rep reply) {
 		w.Header().Set("Content-Type", "text/html")
 		w.WriteHeader(page.status)
 		_, _ = w.Write(page.raw)
+	case control.LoseError:
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.WriteHeader(http.StatusBadGateway)
+		_, _ = w.Write([]byte(`{"message":"Server Error"}`))
 	case control.LoseHang:
 		<-c.r.Context().Done()
 		panic(http.ErrAbortHandler)

@@ -24,7 +24,7 @@ func (s *Server) ctlAddFault(_ *http.Request, in control.Fault) (any, error) {
 		return nil, cannot(http.StatusBadRequest, "the fault has no effect")
 	}
 	switch in.Lose {
-	case "", control.LoseClose, control.Lose502, control.LoseHang, control.LoseCut, control.LoseStall:
+	case "", control.LoseClose, control.Lose502, control.LoseHang, control.LoseError, control.LoseCut, control.LoseStall:
 	default:
 		return nil, cannot(http.StatusBadRequest, "no loss %q", in.Lose)
 	}

@@ -114,7 +114,7 @@ func TestADelayOutlastsTheCaller(t *testing.T) {
 
 // TestLostAnswersLeaveTheirWrite is the knob that duplicates come from.
 func TestLostAnswersLeaveTheirWrite(t *testing.T) {
-	for _, how := range []control.Loss{control.LoseClose, control.Lose502, control.LoseHang} {
+	for _, how := range []control.Loss{control.LoseClose, control.Lose502, control.LoseError, control.LoseHang, control.LoseCut, control.LoseStall} {
 		t.Run(string(how), func(t *testing.T) {
 			b := newBench(t)
 			b.open()
@@ -122,7 +122,7 @@ func TestLostAnswersLeaveTheirWrite(t *testing.T) {
 			ctx, cancel := context.WithTimeout(b.ctx, 200*time.Millisecond)
 			defer cancel()
 			_, res, err := b.plain().Issues.CreateComment(ctx, "acme", "site", 1, &github.IssueComment{Body: github.String("did it happen?")})
-			if err == nil || how == control.Lose502 && res.StatusCode != 502 {
+			if err == nil || (how == control.Lose502 || how == control.LoseError) && res.StatusCode != 502 {
 				t.Fatalf("%v", err)
 			}
 			if list := b.truth(); len(list) != 1 || list[0].Body != "did it happen?" {

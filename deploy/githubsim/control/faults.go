@@ -57,6 +57,7 @@ type Loss string
 const (
 	LoseClose Loss = "close" // the connection closes without an answer
 	Lose502   Loss = "502"   // a front end answers 502 with HTML
+	LoseError Loss = "500"   // 502 with JSON, as after the ten seconds that GitHub gives itself
 	LoseHang  Loss = "hang"  // nothing comes until the caller gives up
 	LoseCut   Loss = "cut"   // half of the answer comes, then the connection closes
 	LoseStall Loss = "stall" // half of the answer comes, and no more until the caller gives up
