@@ -52,7 +52,7 @@ func (p *peers) RecordPublication(_ context.Context, req *schedulerv1.RecordPubl
 
 func (p *peers) ListFindings(context.Context, *reviewerv1.ListFindingsRequest) (*reviewerv1.ListFindingsResponse, error) {
 	return &reviewerv1.ListFindingsResponse{
-		Findings:  []*reviewerv1.Finding{{Path: "key.pem", Line: 1, Severity: reviewerv1.Severity_SEVERITY_ERROR, Rule: "private-key", Message: "A private key."}},
+		Findings:  []*reviewerv1.Finding{{Path: "key.pem", Line: 1, HunkStart: 1, HunkEnd: 3, Severity: reviewerv1.Severity_SEVERITY_ERROR, Rule: "private-key", Message: "A private key."}},
 		Omissions: []*reviewerv1.Omission{{Path: "logo.png", Reason: "binary"}},
 	}, nil
 }
@@ -93,10 +93,14 @@ func serveGitHub(t *testing.T) (url string, posted func() []string) {
 			mu.Lock()
 			bodies = append(bodies, string(body))
 			mu.Unlock()
-			status, answer = http.StatusCreated, map[string]any{"id": 11, "html_url": "https://github.com/o/r/pull/5#issuecomment-11"}
+			status = http.StatusCreated
+			if strings.HasSuffix(p, "/reviews") {
+				status = http.StatusOK
+			}
+			answer = map[string]any{"id": 11, "html_url": "https://github.com/o/r/pull/5#issuecomment-11"}
 		case strings.HasSuffix(p, "/pulls/5"):
 			answer = map[string]any{"state": "open", "head": map[string]any{"sha": "bbbb"}, "base": map[string]any{"ref": "main"}}
-		case strings.HasSuffix(p, "/comments"):
+		case strings.HasSuffix(p, "/comments"), strings.HasSuffix(p, "/reviews"):
 			answer = []any{}
 		}
 		w.WriteHeader(status)
@@ -179,7 +183,7 @@ func TestEpochBecomesCommentAndCheckRun(t *testing.T) {
 		Run:         &publisherv1.Run{RunId: id(), BaseRef: "main", BaseSha: "aaaa", HeadSha: "bbbb", MergeBaseSha: "aaaa", AttemptId: id(), Errors: 1, Engine: "builtin"},
 	}
 	got, err := publisherv1.NewPublisherServiceClient(conn).PublishEpoch(call, req)
-	if err != nil || got.GetIntents() != 2 {
+	if err != nil || got.GetIntents() != 3 {
 		t.Fatalf("PublishEpoch = %v, %v", got, err)
 	}
 	select {
@@ -191,10 +195,43 @@ func TestEpochBecomesCommentAndCheckRun(t *testing.T) {
 		t.Fatal("the scheduler was not told")
 	}
 	bodies := posted()
-	if len(bodies) != 2 || !strings.Contains(bodies[0], "key.pem:1") || !strings.Contains(bodies[0], "logo.png") || !strings.Contains(bodies[1], `"conclusion":"failure"`) {
+	if len(bodies) != 3 || !strings.Contains(bodies[0], `"path":"key.pem"`) || !strings.Contains(bodies[1], "key.pem:1") ||
+		!strings.Contains(bodies[1], "logo.png") || !strings.Contains(bodies[2], `"conclusion":"failure"`) {
 		t.Errorf("posted %v", bodies)
 	}
 	checkIntents(t, call, conn, req)
+}
+
+// checkProgress tells that another run of the target waits, of a project that wants commit statuses alone.
+func checkProgress(t *testing.T, ctx context.Context, conn *grpc.ClientConn, req *publisherv1.PublishEpochRequest) {
+	t.Helper()
+	calls := publisherv1.NewPublisherServiceClient(conn)
+	_, err := calls.ConfigureProject(ctx, &publisherv1.ConfigureProjectRequest{
+		Tenant: req.GetTenant(), ProjectId: req.GetPullRequest().GetProjectId(), Version: 1,
+		Surfaces: []publisherv1.ProjectSurface{publisherv1.ProjectSurface_PROJECT_SURFACE_COMMIT_STATUS},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	progress := &publisherv1.PublishProgressRequest{
+		Tenant: req.GetTenant(), TargetId: req.GetTargetId(), Lifecycle: 1, Epoch: 1, Generation: 2,
+		State: publisherv1.ProgressState_PROGRESS_STATE_QUEUED, PullRequest: req.GetPullRequest(),
+		Run: &publisherv1.Run{RunId: uuid.NewString(), HeadSha: "cccc"},
+	}
+	for range 2 {
+		if _, err := calls.PublishProgress(ctx, progress); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := publisherv1.NewIntentServiceClient(conn).ListIntents(ctx, &publisherv1.ListIntentsRequest{Tenant: req.GetTenant(), PageSize: 1})
+	if err != nil || got.GetIntents()[0].GetSurface() != publisherv1.Surface_SURFACE_COMMIT_STATUS || got.GetIntents()[0].GetKind() != "queued" {
+		t.Errorf("the newest intent is %v, %v", got, err)
+	}
+	progress.Run.HeadSha = ""
+	progress.Generation = 3
+	if _, err := calls.PublishProgress(ctx, progress); rpc.Reason(err) != "INVALID_EPOCH" {
+		t.Errorf("progress without a head: %v", err)
+	}
 }
 
 // checkIntents reads back what was published.
@@ -209,7 +246,7 @@ func checkIntents(t *testing.T, ctx context.Context, conn *grpc.ClientConn, req 
 	if err != nil || len(second.GetIntents()) != 1 {
 		t.Fatalf("second page %v, %v", second, err)
 	}
-	i := second.GetIntents()[0]
+	i := second.GetIntents()[0] // of review, comment and check run
 	if i.GetSurface() != publisherv1.Surface_SURFACE_SUMMARY || i.GetState() != publisherv1.IntentState_INTENT_STATE_CONFIRMED || i.GetGithubId() != 11 {
 		t.Errorf("intent %v", i)
 	}
@@ -224,6 +261,13 @@ func checkIntents(t *testing.T, ctx context.Context, conn *grpc.ClientConn, req 
 	_, err = intents.GetIntent(ctx, &publisherv1.GetIntentRequest{Tenant: uuid.NewString(), IntentId: i.GetIntentId()})
 	if rpc.Reason(err) != "INTENT_NOT_FOUND" {
 		t.Errorf("GetIntent as another tenant: %v", err)
+	}
+	checkProgress(t, ctx, conn, req)
+	preview, err := intents.PreviewRun(ctx, &publisherv1.PreviewRunRequest{
+		Tenant: req.GetTenant(), TargetId: req.GetTargetId(), PullRequest: req.GetPullRequest(), Run: req.GetRun(),
+	})
+	if err != nil || !strings.Contains(preview.GetBody(), "key.pem:1") || len(preview.GetComments()) != 1 || preview.GetComments()[0].GetLine() != 1 {
+		t.Errorf("PreviewRun = %v, %v", preview, err)
 	}
 	bare := &publisherv1.PublishEpochRequest{
 		Tenant: req.GetTenant(), TargetId: req.GetTargetId(), Lifecycle: 1, Epoch: 2,

@@ -55,7 +55,12 @@ func (s *Intents) PreviewRun(ctx context.Context, req *publisherv1.PreviewRunReq
 	if err != nil {
 		return nil, err
 	}
-	return &publisherv1.PreviewRunResponse{Body: publisher.Preview(e, publisher.Input{Review: review})}, nil
+	in := publisher.Input{Review: review, Plan: publisher.PlanRemarks(review, nil, nil, nil)}
+	out := &publisherv1.PreviewRunResponse{Body: publisher.Preview(e, in)}
+	for _, c := range publisher.Inlines(in.Plan.Say) {
+		out.Comments = append(out.Comments, &publisherv1.PreviewComment{Path: c.Path, StartLine: c.StartLine, Line: c.Line, Body: c.Body})
+	}
+	return out, nil
 }
 
 func pullRequest(pr *publisherv1.PullRequest) publisher.PullRequest {
