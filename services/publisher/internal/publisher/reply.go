@@ -68,6 +68,9 @@ func Sentence(s string) string {
 	if strings.ContainsAny(out[:1], "/#+-=") { // a command, a heading, a list
 		out = "\\" + out
 	}
+	if digits := len(out) - len(strings.TrimLeft(out, "0123456789")); digits > 0 && digits < len(out) && strings.Contains(".)", out[digits:digits+1]) {
+		out = out[:digits] + "\\" + out[digits:] // a numbered list
+	}
 	return out
 }
 

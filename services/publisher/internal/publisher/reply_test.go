@@ -17,6 +17,8 @@ func TestSentence(t *testing.T) {
 		"/fenceline review":                "\\/fenceline review",
 		"# big":                            "\\# big",
 		"- a list":                         "\\- a list",
+		"1. # a list":                      "1\\. # a list",
+		"``` a fence":                      "''' a fence",
 		"":                                 "(empty)",
 		"one\n\ntwo":                       "one  two",
 		"cc @acme/team, fixes #12":         "cc ＠acme/team, fixes ＃12",
