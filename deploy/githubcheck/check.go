@@ -95,9 +95,13 @@ func (c *checker) credentials(ctx context.Context) bool {
 	if got.ID != c.id {
 		c.report.add(Problem, "The key belongs to the App with the id %d, and the services are told %d: set the App's id to that of the key.", got.ID, c.id)
 	}
-	if lacks := lacking(got.Permissions); len(lacks) > 0 {
+	lacks, instead := lacking(got.Permissions)
+	switch {
+	case len(lacks) > 0:
 		c.report.add(Problem, "The App lacks the permission %s: grant it under Permissions & events of the App's settings; every installation then has to accept it.", strings.Join(lacks, ", "))
-	} else {
+	case instead:
+		c.report.add(Warning, "The App may write commit statuses and no check runs: there are no annotations, and Re-run is not offered.")
+	default:
 		c.report.add(OK, "The App has the permissions it needs.")
 	}
 	c.events(got.Events)
@@ -167,15 +171,19 @@ func (c *checker) refused(err error) string {
 	return fmt.Sprintf("GitHub answers what was not expected: %v.", err)
 }
 
-// lacking names the permissions that are missing or too low, in order.
-func lacking(have map[string]string) []string {
+// lacking names the permissions that are missing or too low, in order. Where statuses can be written and checks can't,
+// they are written instead, and checks are not missing.
+func lacking(have map[string]string) (lacks []string, instead bool) {
 	rank := map[string]int{"read": 1, "write": 2, "admin": 3}
-	var lacks []string
 	for name, level := range Permissions {
-		if rank[have[name]] < rank[level] {
+		switch {
+		case rank[have[name]] >= rank[level]:
+		case name == "checks" && have["statuses"] == "write":
+			instead = true
+		default:
 			lacks = append(lacks, name+":"+level)
 		}
 	}
 	slices.Sort(lacks)
-	return lacks
+	return lacks, instead
 }

@@ -131,6 +131,7 @@ func TestAllIsWell(t *testing.T) {
 func TestWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	few := map[string]string{"metadata": "read", "contents": "read", "pull_requests": "read"}
+	statuses := map[string]string{"metadata": "read", "contents": "read", "pull_requests": "write", "statuses": "write"}
 	for name, tc := range map[string]struct {
 		sim  func(*githubsim.Config)
 		do   func(*world)
@@ -146,7 +147,11 @@ func TestWhatIsWrong(t *testing.T) {
 			func(c *githubsim.Config) { c.Events = []string{"pull_request"} }, func(w *world) { w.endpoint(200); w.install(nil) }, Warning,
 			[]string{"slash commands are not heard", "Re-run of a check", "renames, transfers"},
 		},
-		"not accepted":   {nil, func(w *world) { w.endpoint(200); w.install(few) }, Problem, []string{"acme (account"}},
+		"not accepted": {nil, func(w *world) { w.endpoint(200); w.install(few) }, Problem, []string{"acme (account"}},
+		"statuses, no checks": {
+			func(c *githubsim.Config) { c.Permissions = statuses }, func(w *world) { w.endpoint(200); w.install(nil) }, Warning,
+			[]string{"commit statuses and no check runs: there are no annotations", "grants commit statuses and no check runs"},
+		},
 		"suspended":      {nil, func(w *world) { w.endpoint(200); in := w.install(nil); w.suspend(in.ID) }, Warning, []string{"is suspended since"}},
 		"nowhere":        {nil, func(w *world) { w.endpoint(200) }, Warning, []string{"installed nowhere", "delivered nothing"}},
 		"no webhook":     {nil, func(w *world) { w.sim.SetWebhook("", "") }, Problem, []string{"no address"}},

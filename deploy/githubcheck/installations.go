@@ -55,12 +55,14 @@ func (c *checker) installations(ctx context.Context) {
 
 func (c *checker) installation(i installation) {
 	name := fmt.Sprintf("%s (account %d, installation %d, %s repositories)", i.Account.Login, i.Account.ID, i.ID, i.Selection)
-	lacks := lacking(i.Permissions)
+	lacks, instead := lacking(i.Permissions)
 	switch {
 	case i.Suspended != nil:
 		c.report.add(Warning, "%s is suspended since %s: its work waits.", name, i.Suspended.Format(time.RFC3339))
 	case len(lacks) > 0:
 		c.report.add(Problem, "%s has not accepted the permission %s: an owner of the account accepts it under its settings, Installed GitHub Apps.", name, strings.Join(lacks, ", "))
+	case instead:
+		c.report.add(Warning, "%s grants commit statuses and no check runs.", name)
 	default:
 		c.report.add(OK, "%s is installed.", name)
 	}
