@@ -52,8 +52,8 @@ func (g Comments) All(ctx context.Context, e publisher.Epoch, ref publisher.Ref,
 }
 
 // wrote tells our bot's work from anybody else's.
-func (self identity) wrote(u *github.User) bool {
-	return u.GetID() == self.bot && u.GetType() == "Bot"
+func (i identity) wrote(u *github.User) bool {
+	return u.GetID() == i.bot && u.GetType() == "Bot"
 }
 
 // collect adds an output whose body begins with a genuine marker of the place, once.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -100,7 +101,21 @@ func (f *fake) addLocked(list, base string, o object) int64 {
 func (f *fake) item(path string) object {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.items[path]
+	return maps.Clone(f.items[path])
+}
+
+// set changes what the fake does, between calls.
+func (f *fake) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// last is the body of the newest write.
+func (f *fake) last() object {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sent[len(f.sent)-1]
 }
 
 func (f *fake) calls(prefix string) (n int) {

@@ -29,7 +29,7 @@ func TestEditKeepsWhatPeopleWrote(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := fmt.Sprintf("%sissues/comments/%d", repo, placed.ID)
-	f.item(path)["body"] = "Before.\n\n" + f.item(path)["body"].(string) + "After, @octocat.\n"
+	f.set(func() { f.items[path]["body"] = "Before.\n\n" + f.items[path]["body"].(string) + "After, @octocat.\n" })
 	later := anEpoch()
 	later.At.Epoch++
 	next := render(later, summaryRef, publisher.Input{History: []publisher.Past{{At: anEpoch().At, Run: *anEpoch().Run}}})
@@ -42,7 +42,7 @@ func TestEditKeepsWhatPeopleWrote(t *testing.T) {
 	if found, err := (Comments{g}).Find(t.Context(), later, summaryRef, time.Time{}); err != nil || found == nil || found.At != later.At {
 		t.Errorf("found %+v, %v", found, err)
 	}
-	f.item(path)["body"] = strings.Repeat("x", 65_500)
+	f.set(func() { f.items[path]["body"] = strings.Repeat("x", 65_500) })
 	if _, err := (Comments{g}).Edit(t.Context(), later, placed.ID, next); publisher.FailureOf(err).Reason != publisher.ReasonNoRoom {
 		t.Errorf("no room: %v", err)
 	}
@@ -129,9 +129,10 @@ func TestAnnotationsInFifties(t *testing.T) {
 			writes, lost := 0, true
 			for more := true; more; {
 				lost = !lost
-				f.lose = func(call string) bool { return lost && !strings.HasPrefix(call, "GET ") }
+				losing := lost
+				f.set(func() { f.lose = func(call string) bool { return losing && !strings.HasPrefix(call, "GET ") } })
 				placed, err := write(t, g, e, id, out)
-				f.lose = nil
+				f.set(func() { f.lose = nil })
 				if publisher.FailureOf(err).Class == publisher.Unknown && err != nil {
 					found, err := Checks{g}.Find(t.Context(), e, checkRef, time.Time{})
 					if err != nil || found == nil {
@@ -266,7 +267,7 @@ func TestStatuses(t *testing.T) {
 			if err != nil || placed.ID == 0 || f.calls("POST "+repo+"statuses/bbbb") != 1 {
 				t.Fatalf("%+v, %v", placed, err)
 			}
-			sent := f.sent[len(f.sent)-1]
+			sent := f.last()
 			if sent["state"] != tt.state || sent["description"] != tt.says || sent["context"] != "Fenceline" {
 				t.Errorf("sent %v", sent)
 			}

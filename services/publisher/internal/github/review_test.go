@@ -41,7 +41,7 @@ func TestReviewIsOneCall(t *testing.T) {
 	if n := f.calls("POST " + repo); n != 1 {
 		t.Errorf("%d writes", n)
 	}
-	sent := f.sent[len(f.sent)-1]
+	sent := f.last()
 	comments := asList(sent["comments"])
 	if sent["event"] != "COMMENT" || sent["commit_id"] != "bbbb" || sent["body"] != out.Body || len(comments) != 300 {
 		t.Errorf("sent %v, %d comments", sent["event"], len(comments))
@@ -94,12 +94,14 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, g := newFake(t)
-			f.refuse = func(call string) (int, object) {
-				if strings.HasSuffix(call, "/reviews") {
-					return tt.status, tt.body
+			f.set(func() {
+				f.refuse = func(call string) (int, object) {
+					if strings.HasSuffix(call, "/reviews") {
+						return tt.status, tt.body
+					}
+					return 0, nil
 				}
-				return 0, nil
-			}
+			})
 			_, err := Reviews{g}.Create(t.Context(), anEpoch(), aReview(2))
 			if got := publisher.FailureOf(err); got.Class != tt.class || got.Reason != tt.reason {
 				t.Errorf("%d %s: %v", got.Class, got.Reason, err)
@@ -117,12 +119,14 @@ func TestPendingReviewIsCleared(t *testing.T) {
 	left := f.add(list, list, object{"state": "PENDING", "body": ""})
 	other := f.add(list, list, object{"state": "PENDING", "body": "", "user": object{"id": 5, "type": "User"}})
 	said := f.add(list, list, object{"state": "COMMENTED", "body": "older"})
-	f.refuse = func(call string) (int, object) {
-		if _, there := f.items[fmt.Sprintf("%s/%d", list, left)]; there && strings.HasPrefix(call, "POST "+list) {
-			return 422, object{"message": "Unprocessable Entity", "errors": []string{"User can only have one pending review per pull request"}}
+	f.set(func() {
+		f.refuse = func(call string) (int, object) {
+			if _, there := f.items[fmt.Sprintf("%s/%d", list, left)]; there && strings.HasPrefix(call, "POST "+list) {
+				return 422, object{"message": "Unprocessable Entity", "errors": []string{"User can only have one pending review per pull request"}}
+			}
+			return 0, nil
 		}
-		return 0, nil
-	}
+	})
 	if _, err := (Reviews{g}).Create(t.Context(), anEpoch(), aReview(1)); publisher.FailureOf(err).Class != publisher.NotExecuted {
 		t.Fatal(err)
 	}
@@ -187,12 +191,14 @@ func TestIncompleteListIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	reads := 0
-	f.lose = func(call string) bool {
-		if call == "GET "+repo+"pulls/5/comments" {
-			reads++
+	f.set(func() {
+		f.lose = func(call string) bool {
+			if call == "GET "+repo+"pulls/5/comments" {
+				reads++
+			}
+			return reads == 2
 		}
-		return reads == 2
-	}
+	})
 	if got, err := (Remarks{g}).Remarks(t.Context(), anEpoch()); err == nil || got != nil {
 		t.Errorf("%d remarks of an incomplete list", len(got))
 	}

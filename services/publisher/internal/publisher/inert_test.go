@@ -121,9 +121,14 @@ func everything(t failer, e Epoch, in Input, ended string) {
 	}
 	w := worked(e, Intent{State: StateEnded, Reason: ended})
 	for _, ref := range []Ref{
-		hereRef, {SurfaceReview, e.Run.ID.String()}, {SurfaceReview, RunID{9}.String()}, {SurfaceRemark, strings.Repeat("a", 64)},
-		{SurfaceCheckRun, e.Run.HeadSHA + ":" + e.Run.ID.String()}, {SurfaceCheckRun, "9999:" + RunID{9}.String()},
-		{SurfaceStatus, e.Run.HeadSHA}, {SurfaceStatus, "9999"},
+		hereRef,
+		{SurfaceReview, e.Run.ID.String()},
+		{SurfaceReview, RunID{9}.String()},
+		{SurfaceRemark, strings.Repeat("a", 64)},
+		{SurfaceCheckRun, e.Run.HeadSHA + ":" + e.Run.ID.String()},
+		{SurfaceCheckRun, "9999:" + RunID{9}.String()},
+		{SurfaceStatus, e.Run.HeadSHA},
+		{SurfaceStatus, "9999"},
 	} {
 		out := w.Render(ring, ref, in)
 		if ref.Kind != SurfaceStatus {
