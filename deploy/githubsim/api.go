@@ -75,6 +75,9 @@ func (s *Server) answer(c *call, denied *reply) (rep reply, handled bool) {
 		}
 	}
 	if e := c.hit.fail; e != nil {
+		if e.Close {
+			panic(http.ErrAbortHandler)
+		}
 		if e.HTML {
 			return htmlPage(e.Status), false
 		}

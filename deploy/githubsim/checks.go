@@ -101,20 +101,15 @@ func (s *Server) createCheck(c *call) reply {
 	return reply{status: http.StatusCreated, body: s.checkBody(r, &v)}
 }
 
-// dropOldRuns keeps the newest runs of one name in a suite.
+// dropOldRuns keeps the newest runs of one name in a suite; a run more has just been made.
 func (s *Server) dropOldRuns(r *repo, suite int64, name string) {
-	same := func(one *checkRun) bool { return one.suite == suite && one.history.now().value.name == name }
-	n := 0
-	for _, one := range r.checks {
-		if same(one) {
-			n++
-		}
-	}
+	key := strconv.FormatInt(suite, 10) + name
+	s.runs[key]++
 	r.checks = slices.DeleteFunc(r.checks, func(one *checkRun) bool {
-		if n <= maxRuns || !same(one) {
+		if s.runs[key] <= maxRuns || one.suite != suite || one.history.now().value.name != name {
 			return false
 		}
-		n--
+		s.runs[key]--
 		delete(s.checks, one.id)
 		return true
 	})

@@ -16,7 +16,7 @@ func (s *Server) ctlAddFault(_ *http.Request, in control.Fault) (any, error) {
 		return nil, cannot(http.StatusBadRequest, "a probability is between 0 and 1")
 	case in.Skip < 0 || in.Times < 0 || in.Delay < 0:
 		return nil, cannot(http.StatusBadRequest, "skip, times and delay must not be negative")
-	case in.Error != nil && (in.Error.Status < 400 || in.Error.Status > 599):
+	case in.Error != nil && !in.Error.Close && (in.Error.Status < 400 || in.Error.Status > 599):
 		return nil, cannot(http.StatusBadRequest, "an error needs a status of 400 to 599")
 	case in.Limit != nil && in.Limit.Status != 0 && in.Limit.Status != 403 && in.Limit.Status != 429:
 		return nil, cannot(http.StatusBadRequest, "a limit is 403 or 429")

@@ -81,7 +81,7 @@ func (s *Server) ctlReview(req *http.Request, in control.NewReview) (any, error)
 		return nil, cannot(http.StatusBadRequest, "%s", wrong)
 	}
 	r, raised, err := s.addReview(&call{r: req, now: s.now()}, p, by, asked, in.Webhook)
-	if wrong := errReview(nil); errors.As(err, &wrong) {
+	if wrong := reviewError(nil); errors.As(err, &wrong) {
 		return nil, cannot(http.StatusUnprocessableEntity, "%v", wrong)
 	} else if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func (f *faultSet) add(in control.Fault) control.Fault {
 	defer f.mu.Unlock()
 	f.last++
 	in.ID = fmt.Sprintf("fault-%d", f.last)
-	f.set = append(f.set, &loaded{in, rand.New(rand.NewPCG(in.Seed, in.Seed))}) //nolint:gosec // loaded on purpose
+	f.set = append(f.set, &loaded{in, rand.New(rand.NewPCG(in.Seed, in.Seed))})
 	return in
 }
 

@@ -60,8 +60,12 @@ func (l *limiter) of(c *call) *usage {
 	if !c.now.Before(u.hour) {
 		u.hour, u.requests = c.now.Add(time.Hour), 0
 	}
-	u.spent = slices.DeleteFunc(u.spent, func(s spending) bool { return !c.now.Before(s.at.Add(time.Minute)) })
-	u.created = slices.DeleteFunc(u.created, func(at time.Time) bool { return !c.now.Before(at.Add(time.Hour)) })
+	for len(u.spent) > 0 && !c.now.Before(u.spent[0].at.Add(time.Minute)) {
+		u.spent = u.spent[1:]
+	}
+	for len(u.created) > 0 && !c.now.Before(u.created[0].Add(time.Hour)) {
+		u.created = u.created[1:]
+	}
 	return u
 }
 

@@ -31,10 +31,10 @@ type remarkInput struct {
 // reviewStates are what the events make of a review.
 var reviewStates = map[string]string{"": pending, "COMMENT": commented, "APPROVE": approved, "REQUEST_CHANGES": changesRequested}
 
-// errReview is a refusal of a review in GitHub's words.
-type errReview []string
+// reviewError is a refusal of a review in GitHub's words.
+type reviewError []string
 
-func (e errReview) Error() string { return strings.Join(e, ", ") }
+func (e reviewError) Error() string { return strings.Join(e, ", ") }
 
 // unprocessable is the refusal of a review: its errors are plain strings.
 func unprocessable(link string, errs ...string) reply {
@@ -109,7 +109,7 @@ func (m remarkInput) wants() anchor {
 func (in *reviewInput) anchors(files []changedFile) ([]anchor, error) {
 	diff := newAnchorer(files)
 	var list []anchor
-	var wrong errReview
+	var wrong reviewError
 	refuse := func(text string) {
 		if !slices.Contains(wrong, text) {
 			wrong = append(wrong, text)
@@ -158,7 +158,7 @@ func (s *Server) createReview(c *call) reply {
 		return c.notFound()
 	}
 	r, _, err := s.addReview(c, p, s.bot, in, control.Send)
-	if wrong := errReview(nil); errors.As(err, &wrong) {
+	if wrong := reviewError(nil); errors.As(err, &wrong) {
 		return unprocessable(c.route.link, wrong...)
 	} else if errors.Is(err, errLocked) {
 		return refuse(http.StatusForbidden, "Unable to create review because issue is locked.", lockedPage)
@@ -191,7 +191,7 @@ func (s *Server) addReview(c *call, p *pull, by *account, in reviewInput, mode c
 			s.mu.Unlock()
 			continue // somebody pushed while git ran
 		}
-		raised, err := s.keepReview(c, r, v, spots, orEmpty(in.Event), mode)
+		raised, err := s.keepReview(c, r, spots, orEmpty(in.Event), mode)
 		s.mu.Unlock()
 		return r, raised, err
 	}
@@ -201,7 +201,7 @@ func (s *Server) addReview(c *call, p *pull, by *account, in reviewInput, mode c
 func (s *Server) draftReview(c *call, p *pull, v pullVersion, by *account, in reviewInput) (*review, map[*reviewComment]spot, error) {
 	ctx := c.r.Context()
 	if wrong := refusedText(p, by, orEmpty(in.Event), orEmpty(in.Body)); wrong != "" {
-		return nil, nil, errReview{wrong}
+		return nil, nil, reviewError{wrong}
 	}
 	commit := orEmpty(in.CommitID)
 	if commit == "" {
@@ -212,7 +212,7 @@ func (s *Server) draftReview(c *call, p *pull, v pullVersion, by *account, in re
 		return nil, nil, err
 	}
 	if !slices.ContainsFunc(now.commits, func(one commitInfo) bool { return one.sha == commit }) {
-		return nil, nil, errReview{"commit_id is not part of the pull request"}
+		return nil, nil, reviewError{"commit_id is not part of the pull request"}
 	}
 	was, err := s.compareSHAs(ctx, p.repo, v.baseSHA, commit)
 	if err != nil {
@@ -239,14 +239,14 @@ func (s *Server) draftReview(c *call, p *pull, v pullVersion, by *account, in re
 }
 
 // keepReview adds a drafted review where the conversation takes it. The world's lock is held.
-func (s *Server) keepReview(c *call, r *review, v pullVersion, spots map[*reviewComment]spot, event string, mode control.WebhookMode) ([]*delivery, error) {
+func (s *Server) keepReview(c *call, r *review, spots map[*reviewComment]spot, event string, mode control.WebhookMode) ([]*delivery, error) {
 	p := r.pull
 	if p.now().locked {
 		return nil, errLocked
 	}
 	for _, one := range p.reviews {
 		if one.author == r.author && one.isPending() {
-			return nil, errReview{"User can only have one pending review per pull request"}
+			return nil, reviewError{"User can only have one pending review per pull request"}
 		}
 	}
 	r.id = s.id()

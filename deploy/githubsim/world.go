@@ -24,6 +24,7 @@ type world struct {
 	remarks  map[int64]*reviewComment
 	checks   map[int64]*checkRun
 	suites   map[string]int64 // check suite ids by repository and sha
+	runs     map[string]int   // check runs by suite and name
 }
 
 func newWorld(first int64) *world {
@@ -31,7 +32,7 @@ func newWorld(first int64) *world {
 		last: first, accounts: map[string]*account{}, repos: map[int64]*repo{}, names: map[string]*repo{},
 		installs: map[int64]*installation{}, tokens: map[string]*token{}, comments: map[int64]*comment{},
 		reviews: map[int64]*review{}, remarks: map[int64]*reviewComment{},
-		checks: map[int64]*checkRun{}, suites: map[string]int64{},
+		checks: map[int64]*checkRun{}, suites: map[string]int64{}, runs: map[string]int{},
 	}
 }
 

@@ -40,6 +40,8 @@ type ErrorFault struct {
 	Status  int    `json:"status"`
 	Message string `json:"message,omitempty"`
 	HTML    bool   `json:"html,omitempty"` // a front end's page instead of JSON
+	// Close closes the connection instead: nothing was done, and the caller cannot know.
+	Close bool `json:"close,omitempty"`
 }
 
 // LimitFault is a rate limit. Status is 403 (default) or 429.
