@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/fenceline-dev/fenceline/deploy/githubsim/control"
+	reviewerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/reviewer/v1"
+)
+
+// TestThousandsOfFiles reviews a pull request of 3,000 files with 300 findings under one claim, and then says
+// what lies beyond the 3,000 that GitHub lists.
+func TestThousandsOfFiles(t *testing.T) {
+	w := newWorld(t)
+	w.up()
+	w.repository()
+	files := numbered(0, 3000)
+	for n := range 300 {
+		files[fmt.Sprintf("f/%04d.txt", n*10)] = conflicted
+	}
+	before := w.push("change", files, control.None)
+	if _, err := w.ctl.OpenPull(t.Context(), w.repo.ID, control.OpenPull{Title: "Change", Head: "change", Base: "main"}); err != nil {
+		t.Fatal(err)
+	}
+	first := w.finished(before.After)
+	found, seen, left := w.findings(first)
+	if len(found) != 300 || seen.GetFiles() != 3000 || len(left) != 0 {
+		t.Errorf("%d findings in %d files, left out %v", len(found), seen.GetFiles(), left)
+	}
+	for n, f := range found {
+		if f.GetPath() != fmt.Sprintf("f/%04d.txt", n*10) || f.GetStartLine() != 2 || f.GetLine() != 6 || f.GetHunkStart() != 1 || f.GetHunkEnd() != 6 {
+			t.Fatalf("finding %d is %v", n+1, f)
+		}
+	}
+	if first.GetNumber() != 1 || first.GetCost().GetMicros() > first.GetReserved().GetMicros() || first.GetDiffBytes() < seen.GetDiffBytes() {
+		t.Errorf("attempt %v", first)
+	}
+	if n := w.count(`SELECT count(*) FROM scheduler.decisions WHERE kind IN ('lapsed', 'released')`); n != 0 {
+		t.Errorf("%d claims did not come to their end", n)
+	}
+
+	after := w.push("change", numbered(3000, 3060), control.Send)
+	found, seen, left = w.findings(w.finished(after.After))
+	if len(found) != 300 || seen.GetFiles() != 3000 || len(left) != 1 || left[0].GetMinor() ||
+		left[0].GetReason() != "60 files beyond GitHub's limit of 3000 in a pull request" {
+		t.Errorf("%d findings in %d files, left out %v", len(found), seen.GetFiles(), left)
+	}
+}
+
+// numbered makes small files.
+func numbered(from, to int) map[string]string {
+	out := map[string]string{}
+	for n := from; n < to; n++ {
+		out[fmt.Sprintf("f/%04d.txt", n)] = fmt.Sprintf("%d\n", n)
+	}
+	return out
+}
+
+// finished waits for the attempt that has the result of a head.
+func (w *world) finished(head string) *reviewerv1.Attempt {
+	w.Helper()
+	var got *reviewerv1.Attempt
+	eventually(w.T, "the head is reviewed", func() error {
+		at, err := w.target()
+		if err != nil {
+			return err
+		}
+		list, err := w.attempts().ListAttempts(w.Context(), &reviewerv1.ListAttemptsRequest{Tenant: at.GetTenant(), TargetId: at.GetTargetId()})
+		if err != nil {
+			return err
+		}
+		for _, a := range list.GetAttempts() {
+			if a.GetHeadSha() == head && a.GetState() == reviewerv1.AttemptState_ATTEMPT_STATE_FINISHED {
+				got = a
+				return nil
+			}
+		}
+		return fmt.Errorf("attempts %v", list.GetAttempts())
+	})
+	return got
+}
+
+// findings reads what an attempt found, saw and left out.
+func (w *world) findings(a *reviewerv1.Attempt) (found []*reviewerv1.Finding, seen *reviewerv1.Seen, left []*reviewerv1.Omission) {
+	w.Helper()
+	req := &reviewerv1.ListFindingsRequest{Tenant: a.GetTenant(), AttemptId: a.GetAttemptId(), PageSize: 120}
+	for {
+		page, err := w.attempts().ListFindings(w.Context(), req)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if req.GetPageToken() == "" {
+			seen, left = page.GetSeen(), page.GetOmissions()
+		}
+		found = append(found, page.GetFindings()...)
+		if req.PageToken = page.GetNextPageToken(); req.GetPageToken() == "" {
+			return found, seen, left
+		}
+	}
+}
