@@ -18,7 +18,7 @@ type Claim struct {
 
 // Memory is what was said on a page before an epoch.
 type Memory struct {
-	Said    []string // fingerprints, in reviews of the epoch's lifecycle
+	Said    []string // fingerprints, in earlier reviews of the epoch's lifecycle, as often as they were said
 	History []Past   // results of other runs, newest first
 }
 

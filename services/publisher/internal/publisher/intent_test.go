@@ -42,7 +42,7 @@ func TestApply(t *testing.T) {
 		state  State
 		reason string
 		id     int64 // of the surface
-		pause  bool
+		effect Effect
 		after  time.Duration // until available, from now
 		err    error
 	}
@@ -70,7 +70,7 @@ func TestApply(t *testing.T) {
 		"an answer without an id":      {sendingCell(OpCreate), Answered{}, later, want{state: StateSending, err: ErrTransition, after: -45 * time.Second}},
 		"surely not executed":          {sendingCell(OpCreate), Failed{Failure{Class: NotExecuted}}, at0, want{state: StatePending, after: time.Second}},
 		"a lost answer waits its time": {sendingCell(OpCreate), Failed{Failure{Class: Unknown}}, at0.Add(time.Second), want{state: StateSending, after: 14 * time.Second}},
-		"throttled":                    {sendingCell(OpCreate), Failed{Failure{Class: Throttled}}, at0, want{state: StatePending, pause: true}},
+		"throttled":                    {sendingCell(OpCreate), Failed{Failure{Class: Throttled}}, at0, want{state: StatePending, effect: PauseSender{Failure{Class: Throttled}}}},
 		"refused":                      {sendingCell(OpCreate), Failed{Failure{Class: Refused, Reason: "FORBIDDEN"}}, at0, want{state: StateEnded, reason: "refused_forbidden"}},
 		"the page is gone":             {sendingCell(OpCreate), Failed{Failure{Class: Gone}}, at0, want{state: StateEnded, reason: ReasonGone}},
 		"a person deleted the comment, a newer run makes it anew": {sendingCell(OpEdit), Failed{Failure{Class: Gone}}, at0, want{state: StatePending}},
@@ -120,6 +120,57 @@ func TestApply(t *testing.T) {
 		"what may be out isn't dropped": {sendingCell(OpCreate), Dropped{ReasonSuperseded}, at0, want{state: StateSending, err: ErrTransition, after: 15 * time.Second}},
 		"an operator's retry":           {with(pendingCell(), func(c *Cell) { c.Intent.Available = later }), Retried{}, at0, want{state: StatePending}},
 		"a retry keeps the grace":       {sendingCell(OpCreate), Retried{}, at0, want{state: StateSending, after: 15 * time.Second}},
+		"more to come":                  {sendingCell(OpCreate), Answered{Placed{ID: 5, More: true}}, later, want{state: StatePending, id: 5}},
+		"a review with one bad comment": {
+			with(sendingCell(OpCreate), func(c *Cell) { c.Intent.Ref.Kind, c.Intent.Remarks = SurfaceReview, "aa,bb" }),
+			Failed{Failure{Class: Refused, Reason: ReasonUnprocessable}},
+			at0,
+			want{state: StateEnded, reason: "refused_unprocessable", effect: Bisect{}},
+		},
+		"the bad comment alone": {
+			with(sendingCell(OpCreate), func(c *Cell) { c.Intent.Ref.Kind, c.Intent.Remarks = SurfaceReview, "aa" }),
+			Failed{Failure{Class: Refused, Reason: ReasonUnprocessable}},
+			at0,
+			want{state: StateEnded, reason: "refused_unprocessable"},
+		},
+		"a review in a locked conversation": {
+			with(sendingCell(OpCreate), func(c *Cell) { c.Intent.Ref.Kind, c.Intent.Remarks = SurfaceReview, "aa,bb" }),
+			Failed{Failure{Class: Refused, Reason: "FORBIDDEN"}},
+			at0,
+			want{state: StateEnded, reason: "refused_forbidden"},
+		},
+		"a commit that is not known yet": {
+			with(sendingCell(OpCreate), func(c *Cell) { c.Intent.Ref.Kind = SurfaceReview }),
+			Failed{Failure{Class: Refused, Reason: ReasonCommitUnknown}},
+			at0,
+			want{state: StatePending, after: time.Second},
+		},
+		"a check run without the permission": {
+			with(sendingCell(OpCreate), func(c *Cell) { c.Intent.Ref.Kind, c.Intent.Attempts = SurfaceCheckRun, 3 }),
+			Failed{Failure{Class: Refused, Reason: ReasonNotPermitted}},
+			at0,
+			want{state: StateEnded, reason: "refused_not_permitted", effect: FallBack{}},
+		},
+		"taking a check run back without the permission": {
+			with(sendingCell(OpEdit), func(c *Cell) {
+				c.Intent.Ref.Kind, c.Intent.Attempts, c.Intent.Rank = SurfaceCheckRun, 3, RankTakeBack
+			}),
+			Failed{Failure{Class: Refused, Reason: ReasonNotPermitted}},
+			at0,
+			want{state: StateEnded, reason: "refused_not_permitted", id: 9},
+		},
+		"what an older database forgot is written over": {
+			pendingCell(),
+			LookedUp{Found: &Found{ID: 5, At: Position{1, 9, 0}}, Last: Position{1, 2, 7}},
+			at0,
+			want{state: StatePending, id: 5},
+		},
+		"what a later epoch shows is not": {
+			pendingCell(),
+			LookedUp{Found: &Found{ID: 5, At: Position{1, 3, 0}}, Last: Position{1, 3, 0}},
+			at0,
+			want{state: StateEnded, reason: ReasonSuperseded, id: 5},
+		},
 		"ended stays ended": {
 			with(pendingCell(), func(c *Cell) { c.Intent.State = StateConfirmed }),
 			Retried{},
@@ -134,7 +185,10 @@ func TestApply(t *testing.T) {
 			if !errors.Is(err, tt.want.err) {
 				t.Fatalf("error %v, want %v", err, tt.want.err)
 			}
-			have := want{state: got.Intent.State, reason: got.Intent.Reason, id: got.Surface.GitHubID, pause: len(effects) > 0, err: tt.want.err}
+			have := want{state: got.Intent.State, reason: got.Intent.Reason, id: got.Surface.GitHubID, err: tt.want.err}
+			if len(effects) > 0 {
+				have.effect = effects[0]
+			}
 			if !got.Intent.Ended() {
 				have.after = got.Intent.Available.Sub(tt.now)
 			}
@@ -142,6 +196,64 @@ func TestApply(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestWhatStaysOpen: progress of a check run, and a review, until they are taken back.
+func TestWhatStaysOpen(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		surface SurfaceKind
+		kind    Kind
+		rank    Rank
+		want    bool
+	}{
+		"progress":                {SurfaceCheckRun, KindInProgress, RankCheckRun, true},
+		"progress as a status":    {SurfaceStatus, KindQueued, RankStatus, true},
+		"a result's check run":    {SurfaceCheckRun, KindResult, RankCheckRun, false},
+		"a review":                {SurfaceReview, KindResult, RankReview, true},
+		"a review, taken back":    {SurfaceReview, KindResult, RankTakeBack, false},
+		"a check run, taken back": {SurfaceCheckRun, KindInProgress, RankTakeBack, false},
+		"a comment":               {SurfaceSummary, KindResult, RankSummary, false},
+		"a remark that is fixed":  {SurfaceRemark, KindResult, RankRemark, false},
+	}
+	for name, tt := range tests {
+		c := with(sendingCell(OpEdit), func(c *Cell) {
+			c.Intent.Ref.Kind, c.Intent.Kind, c.Intent.Rank, c.Surface.Ref.Kind, c.Surface.Open = tt.surface, tt.kind, tt.rank, tt.surface, !tt.want
+		})
+		got, _, err := DefaultRules.Apply(c, Answered{Placed{ID: 9}}, at0)
+		if err != nil || got.Surface.Open != tt.want {
+			t.Errorf("%s: open %t, %v", name, got.Surface.Open, err)
+		}
+	}
+}
+
+// TestWhatIsNeverMade: what takes something back, or says that it is fixed, only ever edits.
+func TestWhatIsNeverMade(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		surface SurfaceKind
+		kind    Kind
+		rank    Rank
+		want    Step
+	}{
+		"a result's comment":            {SurfaceSummary, KindResult, RankSummary, StepCreate},
+		"a comment that takes back":     {SurfaceSummary, KindSuperseded, RankSummary, StepNothing},
+		"a check run that was skipped":  {SurfaceCheckRun, KindOverBudget, RankCheckRun, StepCreate},
+		"a check run that is gone":      {SurfaceCheckRun, KindResult, RankTakeBack, StepNothing},
+		"a remark that is gone":         {SurfaceRemark, KindResult, RankRemark, StepNothing},
+		"a review that was taken back":  {SurfaceReview, KindSuperseded, RankTakeBack, StepNothing},
+		"a review":                      {SurfaceReview, KindResult, RankReview, StepCreate},
+		"the reaction to a command":     {SurfaceReaction, KindReply, RankReaction, StepCreate},
+		"progress that nobody saw made": {SurfaceCheckRun, KindQueued, RankCheckRun, StepCreate},
+	}
+	for name, tt := range tests {
+		c := with(pendingCell(), func(c *Cell) {
+			c.Intent.Ref.Kind, c.Intent.Kind, c.Intent.Rank, c.Absent = tt.surface, tt.kind, tt.rank, true
+		})
+		if got := DefaultRules.Next(c, at0); got != tt.want {
+			t.Errorf("%s: step %d, want %d", name, got, tt.want)
+		}
 	}
 }
 
@@ -153,16 +265,30 @@ func TestPublication(t *testing.T) {
 	check := func(s State, reason string) Cell {
 		return Cell{Intent: Intent{Ref: Ref{Kind: SurfaceCheckRun}, State: s, Reason: reason, GitHubID: 2}}
 	}
+	review := func(s State, reason string) Cell {
+		return Cell{Intent: Intent{Ref: Ref{Kind: SurfaceReview}, Rank: RankReview, State: s, Reason: reason}}
+	}
+	status := Cell{Intent: Intent{Ref: Ref{Kind: SurfaceStatus}, Rank: RankStatus, State: StateConfirmed}}
+	back := Cell{Intent: Intent{Ref: Ref{Kind: SurfaceCheckRun}, Rank: RankTakeBack, State: StateConfirmed, GitHubID: 9}}
 	tests := map[string]struct {
 		cells     []Cell
 		delivered bool
 		reason    string
 	}{
-		"both":                       {[]Cell{summary(StateConfirmed, ""), check(StateConfirmed, "")}, true, ""},
-		"the comment alone":          {[]Cell{summary(StateConfirmed, ""), check(StateEnded, "refused_forbidden")}, true, "refused_forbidden"},
-		"the check run alone":        {[]Cell{summary(StateEnded, "refused_forbidden"), check(StateConfirmed, "")}, false, "refused_forbidden"},
-		"no comment to change":       {[]Cell{summary(StateEnded, ReasonNothing), check(StateConfirmed, "")}, true, ReasonNothing},
-		"nothing to take back":       {[]Cell{summary(StateEnded, ReasonNothing)}, false, ReasonNothing},
+		"both":                      {[]Cell{summary(StateConfirmed, ""), check(StateConfirmed, "")}, true, ""},
+		"the comment alone":         {[]Cell{summary(StateConfirmed, ""), check(StateEnded, "refused_forbidden")}, true, "refused_forbidden"},
+		"the check run alone":       {[]Cell{summary(StateEnded, "refused_forbidden"), check(StateConfirmed, "")}, false, "refused_forbidden"},
+		"no comment to change":      {[]Cell{summary(StateEnded, ReasonNothing), check(StateConfirmed, "")}, true, ReasonNothing},
+		"nothing to take back":      {[]Cell{summary(StateEnded, ReasonNothing)}, false, ReasonNothing},
+		"what is taken back beside": {[]Cell{summary(StateEnded, ReasonNothing), back}, false, ReasonNothing},
+		"nothing new to say":        {[]Cell{review(StateEnded, ReasonNothingNew), summary(StateConfirmed, "")}, true, ""},
+		"no comment, nothing new":   {[]Cell{review(StateEnded, ReasonNothingNew)}, true, ""},
+		"a review in halves":        {[]Cell{review(StateEnded, "refused_unprocessable"), review(StateConfirmed, "")}, true, "refused_unprocessable"},
+		"a status instead":          {[]Cell{check(StateEnded, "refused_not_permitted"), status}, true, "refused_not_permitted"},
+		"the comment, not the review": {
+			[]Cell{review(StateConfirmed, ""), summary(StateEnded, "refused_forbidden")},
+			false, "refused_forbidden",
+		},
 		"superseded before it began": {[]Cell{summary(StateEnded, ReasonSuperseded), check(StateEnded, ReasonSuperseded)}, false, ReasonSuperseded},
 	}
 	for name, tt := range tests {

@@ -69,18 +69,17 @@ const maxRemarks = 300
 const maxFixed = 30
 
 // PlanRemarks decides what a run's review says on lines of the diff: what is found and was not said before. Page
-// are the remarks that stand on it; said are the fingerprints of earlier epochs' reviews, own those of this one's.
-// What was said and is not on the page, a person deleted.
+// are the remarks that stand on it; said are the fingerprints of earlier epochs' reviews, as often as they were said,
+// own those of this one's. What was said more often than it is on the page, a person deleted.
 func PlanRemarks(rv Review, page []Remark, said, own []string) Plan {
 	var p Plan
-	saidBefore, saidNow := setOf(said), setOf(own)
-	open, resolved := map[string]bool{}, map[string]bool{}
+	saidNow, missing, open := setOf(own), map[string]int{}, map[string]bool{}
+	for _, f := range said {
+		missing[f]++
+	}
 	for _, r := range page {
-		if r.Resolved {
-			resolved[r.Fingerprint] = true
-		} else {
-			open[r.Fingerprint] = true
-		}
+		missing[r.Fingerprint]--
+		open[r.Fingerprint] = open[r.Fingerprint] || !r.Resolved
 	}
 	found, times := map[string]bool{}, map[Finding]int{}
 	for _, f := range rv.Findings {
@@ -93,7 +92,7 @@ func PlanRemarks(rv Review, page []Remark, said, own []string) Plan {
 			p.Say = append(p.Say, s)
 		case open[s.Fingerprint]:
 			p.Standing++
-		case saidBefore[s.Fingerprint] && !resolved[s.Fingerprint]: // deleted
+		case missing[s.Fingerprint] > 0:
 		case !f.anchored() || len(p.Say) >= maxRemarks:
 			p.Unplaced = append(p.Unplaced, s)
 		default:

@@ -162,8 +162,9 @@ WITH due AS (
    AND e.step = d.shown_step` + workJoins + `
  ORDER BY d.since, e.target_id, e.lifecycle, e.epoch, e.step, i.rank, i.id`
 
+	// As often as they were said.
 	saidBefore = `
-SELECT DISTINCT r.fingerprint
+SELECT r.fingerprint
   FROM publisher.intents AS i, unnest(i.remarks) AS r (fingerprint)
  WHERE i.tenant = @tenant AND i.target_id = @target AND i.lifecycle = @lifecycle
    AND i.surface = 'review' AND i.state = 'confirmed' AND (i.epoch, i.step) <> (@epoch, @step)`
