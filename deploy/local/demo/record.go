@@ -39,6 +39,8 @@ type Record struct {
 	Intents       []map[string]any `json:"intents"`
 	Comments      []Comment        `json:"comments"`
 	CheckRuns     []CheckRun       `json:"check_runs"`
+	Reviews       []Review         `json:"reviews"`
+	Statuses      []Status         `json:"statuses"`
 	Ledger        Ledger           `json:"ledger"`
 	Requests      []Request        `json:"github_requests"`
 	Steps         []Step           `json:"steps"`
@@ -98,6 +100,41 @@ type CheckRun struct {
 	Summary    string `json:"summary"`
 	Text       string `json:"text"`
 	Updates    int    `json:"updates"`
+	// Annotations on the lines of the head.
+	Annotations int `json:"annotations"`
+}
+
+// Review is one review with its inline comments.
+type Review struct {
+	ID       int64    `json:"id"`
+	URL      string   `json:"url"`
+	Author   string   `json:"author"`
+	State    string   `json:"state"`
+	CommitID string   `json:"commit_id"`
+	Body     string   `json:"body"`
+	Comments []Inline `json:"comments"`
+}
+
+// Inline is one inline comment, where it was written.
+type Inline struct {
+	ID        int64  `json:"id"`
+	URL       string `json:"url"`
+	Path      string `json:"path"`
+	StartLine int    `json:"start_line"` // 0: a single line
+	Line      int    `json:"line"`
+	Body      string `json:"body"`
+	Hunk      string `json:"hunk"`
+	Outdated  bool   `json:"outdated"`
+	Deleted   bool   `json:"deleted"`
+}
+
+// Status is one commit status.
+type Status struct {
+	SHA         string `json:"sha"`
+	Context     string `json:"context"`
+	State       string `json:"state"`
+	Description string `json:"description"`
+	TargetURL   string `json:"target_url"`
 }
 
 // Ledger is the tenant's statement. Amounts are micro-units.
@@ -129,7 +166,7 @@ func (w *walk) record(o Options, trace []spans.Span, cost *Cost) Record {
 		Repository: Repository{ID: w.repo.ID, FullName: w.repo.FullName, From: o.Repo}, PullRequest: w.pull, Webhook: webhookOf(w.hook),
 		Delivery: plain(w.delivery), Target: plain(t), Answer: w.page.GetAnswer(), Runs: plains(w.runs), Attempts: plains(w.attempts),
 		Findings: plains(w.findings), Omissions: plains(w.omitted), FenceVerdicts: verdicts(trace), Decisions: plains(w.page.GetDecisions()),
-		Intents: plains(w.intents), Comments: []Comment{}, CheckRuns: []CheckRun{}, Requests: []Request{}, Steps: w.steps, Cost: cost, Spans: trace,
+		Intents: plains(w.intents), Comments: []Comment{}, CheckRuns: []CheckRun{}, Reviews: []Review{}, Statuses: []Status{}, Requests: []Request{}, Steps: w.steps, Cost: cost, Spans: trace,
 		Ledger: Ledger{
 			Granted: w.balance.GetGranted().GetMicros(), Available: w.balance.GetAvailable().GetMicros(),
 			Reserved: w.balance.GetReserved().GetMicros(), Spent: w.balance.GetSpent().GetMicros(),
@@ -145,11 +182,31 @@ func (w *walk) record(o Options, trace []spans.Span, cost *Cost) Record {
 	for _, c := range w.checks {
 		r.CheckRuns = append(r.CheckRuns, CheckRun{
 			ID: c.ID, URL: c.HTMLURL, Name: c.Name, HeadSHA: c.HeadSHA, ExternalID: c.ExternalID, DetailsURL: c.DetailsURL, Status: c.Status,
-			Conclusion: c.Conclusion, Title: c.Title, Summary: c.Summary, Text: c.Text, Updates: c.Updates,
+			Conclusion: c.Conclusion, Title: c.Title, Summary: c.Summary, Text: c.Text, Updates: c.Updates, Annotations: c.Annotations,
 		})
+	}
+	for _, v := range w.reviews {
+		r.Reviews = append(r.Reviews, reviewOf(v))
+	}
+	for _, s := range w.statuses {
+		r.Statuses = append(r.Statuses, Status{SHA: s.SHA, Context: s.Context, State: s.State, Description: s.Description, TargetURL: s.TargetURL})
 	}
 	for _, q := range w.requests {
 		r.Requests = append(r.Requests, Request{At: q.At, Method: q.Method, Path: q.Path, Class: q.Class, Status: q.Status, Millis: millis(time.Duration(q.Duration))})
+	}
+	return r
+}
+
+func reviewOf(v control.Review) Review {
+	r := Review{
+		ID: v.ID, URL: v.HTMLURL, Author: v.Author.Login, State: v.State, CommitID: v.CommitID, Body: v.Body,
+		Comments: make([]Inline, 0, len(v.Comments)),
+	}
+	for _, c := range v.Comments {
+		r.Comments = append(r.Comments, Inline{
+			ID: c.ID, URL: c.HTMLURL, Path: c.Path, StartLine: c.OriginalStartLine, Line: c.OriginalLine, Body: c.Body,
+			Hunk: c.DiffHunk, Outdated: c.Outdated, Deleted: c.DeletedAt != nil,
+		})
 	}
 	return r
 }

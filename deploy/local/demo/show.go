@@ -61,41 +61,16 @@ func (w *walk) gatherRest(ctx context.Context) error {
 	if w.checks, err = w.stack.GitHub().CheckRuns(ctx, w.repo.ID, ""); err != nil {
 		return fmt.Errorf("read the check runs: %w", err)
 	}
+	if w.reviews, err = w.stack.GitHub().Reviews(ctx, w.repo.ID, w.pull.Number); err != nil {
+		return fmt.Errorf("read the reviews: %w", err)
+	}
+	if w.statuses, err = w.stack.GitHub().Statuses(ctx, w.repo.ID, ""); err != nil {
+		return fmt.Errorf("read the commit statuses: %w", err)
+	}
 	if w.requests, err = w.stack.GitHub().Requests(ctx, control.RequestFilter{}); err != nil {
 		return fmt.Errorf("read what GitHub was asked: %w", err)
 	}
 	return nil
-}
-
-// showPage shows the pull request's page.
-func (w *walk) showPage() {
-	for _, c := range w.comments {
-		if c.DeletedAt != nil {
-			continue
-		}
-		w.t.Title("The comment, as GitHub shows it")
-		w.t.Line("  %s commented · %s", w.t.Bold(view.Clean(c.Author.Login)), w.t.Dim(c.HTMLURL))
-		w.t.Line("")
-		w.t.Markdown(c.Body)
-	}
-	for _, c := range w.checks {
-		w.t.Title("The check run")
-		mark := w.t.Yellow("●")
-		switch c.Conclusion {
-		case "success":
-			mark = w.t.Green("✓")
-		case "failure":
-			mark = w.t.Red("✗")
-		case "neutral":
-			mark = w.t.Dim("■")
-		}
-		w.t.Line("  %s %s  %s on %s  %s", mark, w.t.Bold(view.Clean(c.Name)), strings.TrimSpace(c.Status+" "+c.Conclusion), c.HeadSHA, w.t.Dim(c.HTMLURL))
-		w.t.Line("    %s", view.Clean(c.Title))
-		w.t.Line("    run %s", c.ExternalID)
-		if c.DetailsURL != "" {
-			w.t.Line("    details %s", c.DetailsURL)
-		}
-	}
 }
 
 // showLedger shows the tenant's statement.

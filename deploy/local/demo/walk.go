@@ -44,6 +44,8 @@ type walk struct {
 	balance  *ledgerv1.GetBalanceResponse
 	comments []control.Comment
 	checks   []control.CheckRun
+	reviews  []control.Review
+	statuses []control.Status
 	requests []control.Request
 }
 

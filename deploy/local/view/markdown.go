@@ -48,11 +48,37 @@ func (m *markdown) blocks(parent ast.Node, indent string, width int) {
 			m.blocks(n, indent+"┃ ", width)
 			m.gap()
 		case *ast.HTMLBlock:
+			if summary := folded(n, m.src); summary != "" {
+				m.gap()
+				m.add(indent + m.t.Bold("▸ "+summary))
+				m.gap()
+			}
+		case *ast.FencedCodeBlock:
+			if string(n.Language(m.src)) == "suggestion" {
+				m.add(indent + m.t.Dim("suggested change:"))
+			}
+			m.raw(n, indent)
+			m.gap()
 		default:
 			m.raw(n, indent)
 			m.gap()
 		}
 	}
+}
+
+// folded is the summary of a <details> element that begins here; its content is shown unfolded.
+func folded(n *ast.HTMLBlock, src []byte) string {
+	var b strings.Builder
+	for i := range n.Lines().Len() {
+		segment := n.Lines().At(i)
+		b.Write(segment.Value(src))
+	}
+	_, after, opens := strings.Cut(b.String(), "<details><summary>")
+	summary, _, closes := strings.Cut(after, "</summary>")
+	if !opens || !closes {
+		return ""
+	}
+	return strings.TrimSpace(summary)
 }
 
 func (m *markdown) list(list *ast.List, indent string, columns int) {

@@ -110,6 +110,35 @@ func TestMarkdown(t *testing.T) {
 	golden(t, "comment.txt", out.String())
 }
 
+func TestHunk(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	term := New(&out)
+	term.Color = true
+	term.Hunk("@@ -1,3 +1,4 @@ func f() {\n a\n-b\n+c\n+\td\x1b[2J\n", 2)
+	want := "    @@ -1,3 +1,4 @@ func f() {\n    +c\n    +    d"
+	if got := stripped(out.String()); !strings.HasPrefix(got, want) || strings.Contains(out.String(), "[2J") && strings.Contains(out.String(), "\x1b[2J") {
+		t.Errorf("got %q, want it to begin with %q and to hold no escape of another's", got, want)
+	}
+	if !strings.Contains(out.String(), "\x1b[32m+c") {
+		t.Error("an added line is not green")
+	}
+}
+
+func TestFoldedAndSuggested(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	New(&out).Markdown("now\n\n```suggestion\nx := 1\n```\n\n<details><summary>Earlier runs (1)</summary>\n\n- one\n\n</details>\n")
+	for _, want := range []string{"▸ Earlier runs (1)", "• one", "suggested change:", "x := 1"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "details") {
+		t.Errorf("HTML is shown:\n%s", out.String())
+	}
+}
+
 func TestPipedOutputIsPlain(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
