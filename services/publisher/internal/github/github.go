@@ -141,6 +141,9 @@ func failure(err error) *publisher.Failure {
 		out.Class = publisher.Refused
 	case ghapp.Throttled:
 		out.Class = publisher.Throttled
+		if !f.Advised {
+			out.RetryAfter = 0 // the row knows how often in a row, in whatever replica
+		}
 	case ghapp.Auth:
 		out.Class, out.RetryAfter = publisher.Throttled, max(f.RetryAfter, credentialPause)
 	case ghapp.Gone:

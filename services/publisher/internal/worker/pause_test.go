@@ -120,6 +120,29 @@ func TestThrottledInstallationsHoldUpNoOther(t *testing.T) {
 	t.Logf("with %d installations paused another one is served within %s", throttled, time.Since(began).Round(time.Millisecond))
 }
 
+// Where GitHub names no time, the pause grows from one replica to the next: the row counts.
+func TestPauseWithoutATimeGrowsInItsRow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.gh.set(func(w http.ResponseWriter, req *http.Request, done bool) bool {
+		if done || !strings.HasPrefix(req.URL.Path, "/repositories/") {
+			return false
+		}
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"message":"You have exceeded a secondary rate limit"}`))
+		return true
+	})
+	r.publish(r.epoch(publisher.TargetID(mint()), 5, 1, "bbbb"))
+	for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
+		r.settle(r.sender(r.store))
+		left := pgtest.Query[float64](t, r.db, `SELECT extract(epoch FROM paused_until - clock_timestamp())::float8 FROM publisher.senders`)
+		if got := time.Duration(left * float64(time.Second)); got > want || got < want-20*time.Second {
+			t.Errorf("paused for %s, want %s", got, want)
+		}
+		r.pass(want)
+	}
+}
+
 // Writes of one installation keep their distance, across its claims and replicas, too.
 func TestWritesArePaced(t *testing.T) {
 	t.Parallel()

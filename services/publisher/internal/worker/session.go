@@ -158,6 +158,9 @@ func (x *session) ended(ctx context.Context, w *publisher.Work, i publisher.Inte
 
 // pause leaves the whole installation alone for as long as GitHub asked.
 func (x *session) pause(ctx context.Context, w *publisher.Work, f publisher.Failure) {
+	if x.paused {
+		return // the same word, for another intent of the epoch
+	}
 	x.throttles++
 	x.paused = true
 	x.pending.Told, x.pending.PauseReason = f.Pause(x.throttles), f.Word()
