@@ -83,7 +83,8 @@ func (g Comments) Create(ctx context.Context, e publisher.Epoch, out publisher.O
 	return g.put(ctx, e, http.MethodPost, path, http.StatusCreated, out.Body)
 }
 
-// Edit replaces what is ours of the comment, and keeps what people wrote around it. It reads the comment first.
+// Edit replaces what is ours of the comment, and keeps what people wrote around it. It reads the comment first: GitHub
+// has no way to say that nobody wrote in between.
 func (g Comments) Edit(ctx context.Context, e publisher.Epoch, id int64, out publisher.Output) (publisher.Placed, error) {
 	if e.Reply != nil { // a sentence is a whole comment
 		return g.put(ctx, e, http.MethodPatch, commentPath(e, id), http.StatusOK, out.Body)

@@ -299,7 +299,7 @@ func TestUnplacedComesFirst(t *testing.T) {
 	in.Plan.Unplaced = []Said{{Finding: in.Review.Findings[499]}}
 	in.Review.Omissions = slices.Repeat([]Omission{{Path: "big.bin", Reason: "too large"}}, 50)
 	body := Summary("", anEpoch(KindResult), in)
-	for _, want := range []string{"`a.go:500`", "(on no line of the diff)", "findings more, not listed here", "`big.bin`: `too large`"} {
+	for _, want := range []string{"`a.go:500`", "(not placed on its line)", "findings more, not listed here", "`big.bin`: `too large`"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing", want)
 		}

@@ -326,6 +326,7 @@ func (r Rules) gone(c Cell, f Failure, now time.Time) Cell {
 	if i.Op != OpEdit || f.Everything {
 		return c.end(ReasonGone, now)
 	}
+	c.Surface.Open = false // there is nothing to take back
 	if !i.Kind.ShowsResult() || i.Run == s.Run || s.Recreated {
 		return c.end(ReasonDeleted, now)
 	}

@@ -202,6 +202,10 @@ func TestApply(t *testing.T) {
 // TestWhatStaysOpen: progress of a check run, and a review, until they are taken back.
 func TestWhatStaysOpen(t *testing.T) {
 	t.Parallel()
+	gone := with(sendingCell(OpEdit), func(c *Cell) { c.Surface.Open, c.Intent.Rank = true, RankTakeBack })
+	if got, _, err := DefaultRules.Apply(gone, Failed{Failure{Class: Gone}}, at0); err != nil || got.Surface.Open {
+		t.Errorf("what is gone is open: %+v, %v", got.Surface, err)
+	}
 	tests := map[string]struct {
 		surface SurfaceKind
 		kind    Kind

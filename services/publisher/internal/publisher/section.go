@@ -47,6 +47,7 @@ func (k Keyring) around(p Place, comment string) string {
 // wrote into it stays with it.
 func (k Keyring) Resolve(p Place, comment, section string) (body string, ok bool) {
 	const fold = "<details>\n<summary>What was remarked</summary>\n\n"
+	comment = strings.ReplaceAll(comment, "\r\n", "\n") // as a browser leaves it
 	kept := comment
 	if _, genuine := k.Read(p, comment); genuine {
 		_, kept, _ = strings.Cut(comment, "\n")

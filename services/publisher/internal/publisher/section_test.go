@@ -95,6 +95,6 @@ func TestResolve(t *testing.T) {
 		if fingerprint, m, genuine := ring.ReadRemark(here, got); !genuine || !m.Resolved || fingerprint != place.Ref.Key {
 			t.Fatalf("reads as %q, %+v, %t", fingerprint, m, genuine)
 		}
-		comment = got
+		comment = strings.ReplaceAll(got, "\n", "\r\n")
 	}
 }

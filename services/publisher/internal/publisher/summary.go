@@ -117,7 +117,7 @@ func placed(p Plan) string {
 		text = "\nRemarks on lines of the diff: " + strings.Join(parts, ", ") + ".\n"
 	}
 	if n := len(p.Unplaced); n > 0 {
-		text += fmt.Sprintf("\nOn no line of the diff, and so listed here alone: %s.\n", count(n, "finding"))
+		text += fmt.Sprintf("\nNot placed on a line of the diff, and so said here alone: %s.\n", count(n, "finding"))
 	}
 	return text
 }
@@ -153,7 +153,7 @@ func (b *body) findings(in Input) {
 			switch {
 			case f.Severity != s.is:
 			case alone[f.place()]:
-				first = append(first, finding(f, " (on no line of the diff)"))
+				first = append(first, finding(f, " (not placed on its line)"))
 			default:
 				then = append(then, finding(f, ""))
 			}
