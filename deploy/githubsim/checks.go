@@ -83,7 +83,7 @@ func (s *Server) createCheck(c *call) reply {
 	if wrong := in.validate(c, true); wrong != nil {
 		return *wrong
 	}
-	if kind, err := c.repo.dir.line(c.r.Context(), "cat-file", "-t", *in.HeadSHA); err != nil || kind != "commit" || !isHex(*in.HeadSHA) {
+	if !s.hasCommit(c.r.Context(), c.repo, *in.HeadSHA) {
 		return refuse(http.StatusUnprocessableEntity, "No commit found for SHA: "+*in.HeadSHA, c.route.link)
 	}
 	s.mu.Lock()

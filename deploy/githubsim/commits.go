@@ -105,6 +105,27 @@ func (s *Server) getCommit(c *call) reply {
 	return ok(body)
 }
 
+// hasCommit reports whether a full sha is a commit of the repository.
+func (s *Server) hasCommit(ctx context.Context, r *repo, sha string) bool {
+	s.mu.Lock()
+	known := r.commits[sha]
+	s.mu.Unlock()
+	if known || !isHex(sha) {
+		return known
+	}
+	kind, err := r.dir.line(ctx, "cat-file", "-t", sha)
+	if err != nil || kind != "commit" {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.commits == nil {
+		r.commits = map[string]bool{}
+	}
+	r.commits[sha] = true
+	return true
+}
+
 // fullName reads a repository's name for callers that do not hold the lock.
 func (s *Server) fullName(r *repo) string {
 	s.mu.Lock()

@@ -26,6 +26,7 @@ type repo struct {
 	statuses      []*commitStatus
 	collaborators map[*account]string
 	cache         map[string]*comparison // by base and head sha: a comparison never changes
+	commits       map[string]bool        // that were found once: none ever goes
 }
 
 func (r *repo) fullName() string { return r.owner.login + "/" + r.name }

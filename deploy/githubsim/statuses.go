@@ -58,7 +58,7 @@ func (s *Server) createStatus(c *call) reply {
 		return *wrong
 	}
 	sha := c.r.PathValue("sha")
-	if kind, err := c.repo.dir.line(c.r.Context(), "cat-file", "-t", sha); err != nil || kind != "commit" || !isHex(sha) {
+	if !s.hasCommit(c.r.Context(), c.repo, sha) {
 		return refuse(http.StatusUnprocessableEntity, "No commit found for SHA: "+sha, c.route.link)
 	}
 	invalid := func(field, code, message string) reply {
