@@ -1,6 +1,7 @@
 package ghapp
 
 import (
+	"encoding/base64"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -39,7 +40,7 @@ func mustDecode(raw string) []byte {
 	if len(parts) != 3 {
 		return nil
 	}
-	b, _ := jwt.DecodeSegment(parts[1])
+	b, _ := base64.RawURLEncoding.DecodeString(parts[1])
 	return b
 }
 
@@ -68,7 +69,7 @@ func TestClockThatIsOff(t *testing.T) {
 			_, _, _ = jwt.NewParser().ParseUnverified(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), &c)
 			if c.IssuedAt.After(now) || c.ExpiresAt.Before(now) || c.ExpiresAt.After(now.Add(10*time.Minute)) {
 				refused.Add(1)
-				http.Error(w, `{"message":"'Issued at' claim must be an Integer representing the time that the assertion was issued"}`, 401)
+				http.Error(w, `{"message":"'Issued at' claim must be an Integer representing the time that the assertion was issued"}`, http.StatusUnauthorized)
 				return true
 			}
 			claimsOf(t, r, now)

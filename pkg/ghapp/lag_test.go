@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 // wired is a GitHub without a network, so that a test's clock can be its own.
 type wired struct {
+	mu    sync.Mutex
 	mints int
 	calls []string                                // "GET token secret-1", in order
 	serve func(n int, token string) (int, string) // n counts the calls
@@ -23,6 +25,8 @@ func (g *wired) RoundTrip(r *http.Request) (*http.Response, error) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_ = r.Body.Close()
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	status, body := http.StatusCreated, ""
 	if strings.HasSuffix(r.URL.Path, "/access_tokens") {
 		g.mints++
@@ -130,7 +134,7 @@ func TestOldTokenIsBelieved(t *testing.T) {
 				}}
 				c := g.client(t)
 				g.call(t, c, "GET")
-				time.Sleep(time.Minute)
+				<-time.After(time.Minute)
 				if f := g.call(t, c, method); f.Class != Refused && f.Class != Gone || len(g.calls) != 2 {
 					t.Errorf("%s %d: %s %s after %v", method, status, f.Class, f.Reason, g.calls)
 				}
@@ -146,7 +150,7 @@ func TestRenewedTokenIsUsedLater(t *testing.T) {
 		g := &wired{serve: func(int, string) (int, string) { return 200, `{}` }, life: 20 * time.Minute}
 		c := g.client(t)
 		for _, after := range []time.Duration{0, 16 * time.Minute, time.Second, 5 * time.Second} {
-			time.Sleep(after)
+			<-time.After(after)
 			if f := g.call(t, c, "POST"); f.Class != None {
 				t.Fatal(f.Reason)
 			}
@@ -171,7 +175,7 @@ func TestRefusedTokenGivesWayToTheRenewed(t *testing.T) {
 		}
 		c := g.client(t)
 		for _, after := range []time.Duration{0, 16 * time.Minute, time.Second} {
-			time.Sleep(after)
+			<-time.After(after)
 			if f := g.call(t, c, "POST"); f.Class != None {
 				t.Fatal(f.Reason)
 			}
@@ -179,6 +183,36 @@ func TestRefusedTokenGivesWayToTheRenewed(t *testing.T) {
 		}
 		if got := g.calls[len(g.calls)-1]; got != "POST secret-2" || g.mints != 2 {
 			t.Errorf("sent %v after %d mints", g.calls, g.mints)
+		}
+	})
+}
+
+// A token that is revoked mid-run is replaced once for all who hold it, and each call is sent once more.
+func TestRevokedTokenIsReplacedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		revoked := ""
+		g := &wired{serve: func(_ int, token string) (int, string) {
+			if token == revoked {
+				return 401, `{"message":"Bad credentials"}`
+			}
+			return 200, `{}`
+		}}
+		c := g.client(t)
+		g.call(t, c, "GET")
+		<-time.After(10 * time.Minute)
+		revoked = "secret-1"
+		var calls sync.WaitGroup
+		for n := range 20 {
+			calls.Go(func() {
+				if f := g.call(t, c, []string{"GET", "POST"}[n%2]); f.Class != None {
+					t.Error(f.Reason)
+				}
+			})
+		}
+		calls.Wait()
+		if g.mints != 2 || len(g.calls) > 1+2*20 {
+			t.Errorf("%d mints, %d calls", g.mints, len(g.calls))
 		}
 	})
 }

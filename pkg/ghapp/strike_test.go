@@ -23,7 +23,7 @@ func TestUnnamedPauseGrowsUntilACallSucceeds(t *testing.T) {
 			if want = min(want*time.Minute, mostPause); f.RetryAfter != want || f.Advised {
 				t.Fatalf("pause %s, want %s", f.RetryAfter, want)
 			}
-			time.Sleep(f.RetryAfter)
+			<-time.After(f.RetryAfter)
 		}
 		throttled = false
 		g.call(t, c, "GET")
@@ -48,7 +48,7 @@ func TestCallsUnderWayTogetherAreOneStrike(t *testing.T) {
 		}
 		wg.Wait()
 		l.calm(1, time.Now()) // one of them was answered well
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if d := l.slowDown(1, time.Now()); d != 2*time.Minute {
 			t.Errorf("the next pause is %s", d)
 		}
