@@ -90,6 +90,7 @@ func newWorldOn(t *testing.T, db database, stream string, events ...string) *wor
 	t.Cleanup(func() { _ = w.spans.Close() })
 	t.Cleanup(w.hold)
 	t.Cleanup(w.secretive)
+	t.Cleanup(w.keepsContract)
 	for _, s := range services {
 		w.proxies[s] = newProxy(t)
 		w.env[s] = map[string]string{}
