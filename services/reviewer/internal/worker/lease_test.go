@@ -40,7 +40,7 @@ func TestTheRenewalBeforeTheEngineSaysSo(t *testing.T) {
 			b.scheduler.mu.Lock()
 			said = len(b.scheduler.starts)
 			b.scheduler.mu.Unlock()
-			time.Sleep(4 * time.Minute) // on the bubble's clock
+			<-time.After(4 * time.Minute)
 			return output, nil
 		})
 		b.work(t)
