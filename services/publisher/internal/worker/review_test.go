@@ -150,7 +150,7 @@ func TestOneBadCommentIsFoundByHalves(t *testing.T) {
 		t.Errorf("remarks %v, want all but p5", got)
 	}
 	r.page(e)
-	if body := r.gh.ours("5")[0].Body; !strings.Contains(body, "`p5:3` `rule`: `This.` (on no line") {
+	if body := r.gh.ours("5")[0].Body; !strings.Contains(body, "`p5:3` `rule`: `This.` (") {
 		t.Errorf("the comment doesn't list what could not be placed:\n%s", body)
 	}
 	if n := r.gh.calls("POST /repositories/42/pulls/5/reviews"); n > 10 {
@@ -240,5 +240,34 @@ func TestAnnotationsComeInFifties(t *testing.T) {
 		if len(checks) != 1 || len(checks[0]["annotations"].([]any)) != 120 || checks[0]["conclusion"] != "neutral" {
 			t.Errorf("answer %d lost: check runs %v", lose, checks)
 		}
+	}
+}
+
+// TestThreeHundredFindingsTakeFewWrites, and none of them is refused.
+func TestThreeHundredFindingsTakeFewWrites(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var paths []string
+	for n := range 300 {
+		paths = append(paths, fmt.Sprintf("p%03d", n))
+	}
+	s := r.sender(r.store)
+	e := r.epoch(publisher.TargetID(mint()), 5, 1, "bbbb")
+	for _, kind := range []publisher.Kind{publisher.KindQueued, publisher.KindInProgress} {
+		r.publish(progress(e, 1, kind))
+		r.settle(s)
+	}
+	r.shows(s, e, paths...)
+	r.page(e)
+	r.wantRemarks(paths...)
+	if n := len(r.gh.checkRuns()[0]["annotations"].([]any)); n != 300 {
+		t.Errorf("%d annotations", n)
+	}
+	writes := 0
+	for _, method := range []string{"POST", "PATCH", "PUT", "DELETE"} {
+		writes += r.gh.calls(method + " /repositories/")
+	}
+	if writes > 10 {
+		t.Errorf("%d writes, want two of progress, a review, a comment, and six times fifty annotations", writes)
 	}
 }
