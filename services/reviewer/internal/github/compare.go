@@ -42,22 +42,25 @@ func (s *Source) Compare(ctx context.Context, installation, repositoryID, number
 	if c.Files = compared.files; len(answer.Files) < compareFiles && !refused {
 		return c, nil
 	}
-	listed, after, err := s.list(ctx, installation, repositoryID, number, p)
+	listed, err := s.list(ctx, installation, repositoryID, number, p)
 	if err != nil {
 		return Comparison{}, err
 	}
 	if err := s.unmoved(ctx, installation, repositoryID, p, c.MergeBase); err != nil {
 		return Comparison{}, err
 	}
+	changed := listed.after.ChangedFiles
 	if !listed.holds(compared) {
 		// GitHub lists against a base of its own memory: only the comparison is certainly that of these commits.
-		c.LeftOut = beyond(after.ChangedFiles-len(c.Files), "files beyond GitHub's limit of 300 in a comparison; its list differs")
+		c.LeftOut = beyond(changed-len(c.Files), "files beyond GitHub's limit of 300 in a comparison; its list differs")
 		return c, nil
 	}
 	c.Files = listed.files
-	short, past := after.ChangedFiles-len(c.Files), max(after.ChangedFiles-listFiles, 0)
-	c.LeftOut = append(beyond(past, "files beyond GitHub's limit of 3000 in a pull request"),
-		beyond(short-past, "files that GitHub's list does not give")...)
+	past, why := max(changed-listFiles, 0), "files that GitHub's list does not give"
+	if listed.tooLarge {
+		why = "files in parts of GitHub's list that are too large"
+	}
+	c.LeftOut = append(beyond(past, "files beyond GitHub's limit of 3000 in a pull request"), beyond(changed-past-len(c.Files), why)...)
 	return c, nil
 }
 

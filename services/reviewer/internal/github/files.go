@@ -24,44 +24,65 @@ type entry struct {
 	Patch    *string `json:"patch"` // absent for binary files and large diffs
 }
 
+// listing is a pull request's files as they were listed, and the pull request as it was read behind them.
+type listing struct {
+	*kept
+	after    Pull
+	tooLarge bool // some are missing because GitHub's answers with them were
+}
+
 // list reads the pull request's files, page by page. The list is of whatever the pull request is at that moment,
 // so the pull request is read again behind it: ErrMoved where that is another one.
-func (s *Source) list(ctx context.Context, installation, repositoryID, number int64, p Pull) (found *kept, after Pull, err error) {
-	found = s.limits.keep()
-	for page := 1; page <= listFiles/listPage; page++ {
-		part, more, err := s.listPage(ctx, installation, repositoryID, number, page)
-		if err != nil {
-			return nil, Pull{}, err
+func (s *Source) list(ctx context.Context, installation, repositoryID, number int64, p Pull) (listing, error) {
+	out := listing{kept: s.limits.keep()}
+	for page, more := 1, true; page <= listFiles/listPage && (more || (page-1)*listPage < p.ChangedFiles); page++ {
+		part, next, err := s.listPage(ctx, installation, repositoryID, number, page, listPage)
+		if isTooLarge(err) {
+			part, err = s.listParts(ctx, installation, repositoryID, number, page)
+			out.tooLarge, next = true, true
 		}
-		found.add(part)
-		if !more && page*listPage >= p.ChangedFiles {
+		if err != nil {
+			return listing{}, err
+		}
+		out.add(part)
+		more = next
+	}
+	var err error
+	if out.after, err = s.ReadPull(ctx, installation, repositoryID, number); err != nil {
+		return listing{}, err
+	}
+	if out.after.State != p.State || out.after.HeadSHA != p.HeadSHA || out.after.BaseRef != p.BaseRef {
+		return listing{}, fmt.Errorf("list files: %w", ErrMoved)
+	}
+	return out, nil
+}
+
+func (s *Source) listPage(ctx context.Context, installation, repositoryID, number int64, page, size int) (part []entry, more bool, err error) {
+	path := fmt.Sprintf("repositories/%d/pulls/%d/files?per_page=%d&page=%d", repositoryID, number, size, page)
+	resp, err := s.app.Client(installation).Get(ctx, path, &part)
+	if f := ghapp.Classify(err); f.Class == ghapp.Gone && !f.Mint { // it was there a moment ago
+		err = fmt.Errorf("%w: %w", ErrMoved, err)
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("list files: %w", err)
+	}
+	return part, resp.NextPage > page, nil
+}
+
+// listParts reads a page that is too large in ten parts. A part that is too large as well is left out.
+func (s *Source) listParts(ctx context.Context, installation, repositoryID, number int64, page int) (found []entry, err error) {
+	const parts = 10
+	for part := (page-1)*parts + 1; part <= page*parts; part++ {
+		some, more, err := s.listPage(ctx, installation, repositoryID, number, part, listPage/parts)
+		if err != nil && !isTooLarge(err) {
+			return nil, err
+		}
+		found = append(found, some...)
+		if err == nil && !more {
 			break
 		}
 	}
-	after, err = s.ReadPull(ctx, installation, repositoryID, number)
-	if err != nil {
-		return nil, Pull{}, err
-	}
-	if after.State != p.State || after.HeadSHA != p.HeadSHA || after.BaseRef != p.BaseRef {
-		return nil, Pull{}, fmt.Errorf("list files: %w", ErrMoved)
-	}
-	return found, after, nil
-}
-
-// listPage reads one page. One that is too large is as good as empty: its files count among those that
-// GitHub did not give.
-func (s *Source) listPage(ctx context.Context, installation, repositoryID, number int64, page int) (part []entry, more bool, err error) {
-	path := fmt.Sprintf("repositories/%d/pulls/%d/files?per_page=%d&page=%d", repositoryID, number, listPage, page)
-	resp, err := s.app.Client(installation).Get(ctx, path, &part)
-	switch f := ghapp.Classify(err); {
-	case err == nil:
-		return part, resp.NextPage > page, nil
-	case isTooLarge(err):
-		return nil, true, nil
-	case f.Class == ghapp.Gone && !f.Mint: // it was there a moment ago
-		err = fmt.Errorf("%w: %w", ErrMoved, err)
-	}
-	return nil, false, fmt.Errorf("list files: %w", err)
+	return found, nil
 }
 
 // kept is what is kept of files as they are read. A comparison may be larger than what anybody looks at, and a

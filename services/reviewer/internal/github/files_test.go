@@ -21,13 +21,13 @@ type large struct {
 	total    int // changed_files
 	held     int // that the list holds; total where it is 0
 	noLinks  bool
-	entry    func(n int) map[string]any                               // nil: a small text file
-	compared func(n int) map[string]any                               // nil: as entry
-	pull     func(read int) string                                    // body of the n-th read from 1; nil: unchanged
-	base     func(read int) string                                    // merge base of the n-th comparison; nil: unchanged
-	page     func(page int, w http.ResponseWriter) (answered bool)    // nil: answers
-	compare  func(w http.ResponseWriter, page string) (answered bool) // nil: answers
-	requests struct{ pulls, compares, lists atomic.Int32 }            // counted
+	entry    func(n int) map[string]any                                  // nil: a small text file
+	compared func(n int) map[string]any                                  // nil: as entry
+	pull     func(read int) string                                       // body of the n-th read from 1; nil: unchanged
+	base     func(read int) string                                       // merge base of the n-th comparison; nil: unchanged
+	page     func(page, size int, w http.ResponseWriter) (answered bool) // nil: answers
+	compare  func(w http.ResponseWriter, page string) (answered bool)    // nil: answers
+	requests struct{ pulls, compares, lists atomic.Int32 }               // counted
 }
 
 func plainEntry(n int) map[string]any {
@@ -52,7 +52,10 @@ func (l *large) source(t *testing.T, change ...func(*Limits)) *Source {
 		answers["/repositories/42/compare/release%2F1.x..."+head+"?per_page=1&page="+page] = func(w http.ResponseWriter, _ *http.Request) { l.readCompare(w, page) }
 	}
 	for page := 1; page <= 31; page++ {
-		answers[fmt.Sprintf("/repositories/42/pulls/7/files?per_page=100&page=%d", page)] = func(w http.ResponseWriter, r *http.Request) { l.readPage(w, r, page) }
+		answers[listURI(page, 100)] = func(w http.ResponseWriter, r *http.Request) { l.readPage(w, r, page, 100) }
+	}
+	for part := 1; part <= 300; part++ {
+		answers[listURI(part, 10)] = func(w http.ResponseWriter, r *http.Request) { l.readPage(w, r, part, 10) }
 	}
 	return source(t, answers, change...)
 }
@@ -84,17 +87,21 @@ func (l *large) readCompare(w http.ResponseWriter, page string) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"base_commit": commit{SHA: base}, "merge_base_commit": commit{SHA: mergeBase}, "files": files})
 }
 
-func (l *large) readPage(w http.ResponseWriter, r *http.Request, page int) {
+func listURI(page, size int) string {
+	return fmt.Sprintf("/repositories/42/pulls/7/files?per_page=%d&page=%d", size, page)
+}
+
+func (l *large) readPage(w http.ResponseWriter, r *http.Request, page, size int) {
 	l.requests.lists.Add(1)
-	if l.page != nil && l.page(page, w) {
+	if l.page != nil && l.page(page, size, w) {
 		return
 	}
 	held := min(l.held, 3000)
-	if !l.noLinks && page*100 < held {
-		w.Header().Set("Link", fmt.Sprintf(`<http://%s/repositories/42/pulls/7/files?per_page=100&page=%d>; rel="next"`, r.Host, page+1))
+	if !l.noLinks && page*size < held {
+		w.Header().Set("Link", fmt.Sprintf(`<http://%s%s>; rel="next"`, r.Host, listURI(page+1, size)))
 	}
 	files := []map[string]any{}
-	for i := (page - 1) * 100; i < min(held, page*100); i++ {
+	for i := (page - 1) * size; i < min(held, page*size); i++ {
 		files = append(files, l.entry(i))
 	}
 	_ = json.NewEncoder(w).Encode(files)
@@ -178,7 +185,7 @@ func TestAListOfAnotherMomentIsStale(t *testing.T) {
 			}
 			return base
 		}},
-		"gone": {page: func(_ int, w http.ResponseWriter) bool { http.NotFound(w, nil); return true }},
+		"gone": {page: func(_, _ int, w http.ResponseWriter) bool { http.NotFound(w, nil); return true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -238,6 +245,15 @@ func TestWhatGitHubFindsTooLarge(t *testing.T) {
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = w.Write([]byte(`{"message": "Server Error: Sorry, this diff is taking too long to generate.", "errors": [{"resource": "Comparison", "field": "diff", "code": "not_available"}]}`))
 	}
+	refusing := func(page, part int) func(int, int, http.ResponseWriter) bool {
+		return func(n, size int, w http.ResponseWriter) bool {
+			refused := size == 100 && n == page || size == 10 && n == part
+			if refused {
+				tooLarge(w)
+			}
+			return refused
+		}
+	}
 	first := func(answer func(http.ResponseWriter)) func(http.ResponseWriter, string) bool {
 		return func(w http.ResponseWriter, page string) bool {
 			if page == "1" {
@@ -254,18 +270,10 @@ func TestWhatGitHubFindsTooLarge(t *testing.T) {
 		"the comparison, small":     {large: &large{total: 12, compare: first(tooLarge)}, files: 12},
 		"the comparison":            {large: &large{total: 350, compare: first(tooLarge)}, files: 350},
 		"the comparison takes long": {large: &large{total: 350, compare: first(tooLong)}, files: 350},
-		"a page of the list": {large: &large{total: 650, page: func(page int, w http.ResponseWriter) bool {
-			if page == 5 {
-				tooLarge(w)
-			}
-			return page == 5
-		}}, files: 550, left: "100 files that GitHub's list does not give"},
-		"the last page": {large: &large{total: 650, page: func(page int, w http.ResponseWriter) bool {
-			if page == 7 {
-				tooLarge(w)
-			}
-			return page == 7
-		}}, files: 600, left: "50 files that GitHub's list does not give"},
+		"a page of the list":        {large: &large{total: 650, page: refusing(5, 0)}, files: 650},
+		"the last page":             {large: &large{total: 650, page: refusing(7, 0)}, files: 650},
+		"a part of a page":          {large: &large{total: 650, page: refusing(5, 43)}, files: 640, left: "10 files in parts of GitHub's list that are too large"},
+		"the last part":             {large: &large{total: 655, page: refusing(7, 66)}, files: 650, left: "5 files in parts of GitHub's list that are too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -280,7 +288,7 @@ func TestWhatGitHubFindsTooLarge(t *testing.T) {
 func TestListFailures(t *testing.T) {
 	t.Parallel()
 	for code, class := range map[int]ghapp.Class{403: ghapp.Refused, 429: ghapp.Throttled, 502: ghapp.NotExecuted} {
-		l := &large{total: 400, page: func(page int, w http.ResponseWriter) bool {
+		l := &large{total: 400, page: func(page, _ int, w http.ResponseWriter) bool {
 			if page == 3 {
 				w.WriteHeader(code)
 			}
