@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	maxInlineMessage = 2000
+	maxInlineMessage = 1000
 	maxSuggestion    = 20_000
 	// maxSuggested bounds the suggestions of one review, in bytes; further findings are said without.
 	maxSuggested = 500_000
