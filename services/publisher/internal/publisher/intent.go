@@ -34,6 +34,7 @@ const (
 	ReasonDeleted    = "deleted_by_person"
 	ReasonGone       = "gone"
 	ReasonNothingNew = "nothing_new"
+	ReasonUnanswered = "unanswered"
 )
 
 // Rank is the order in which an epoch's intents are written.
@@ -349,6 +350,9 @@ func (r Rules) lookedUp(c Cell, ev LookedUp, now time.Time) (Cell, []Effect, err
 		case c.Intent.Op == OpEdit:
 			return r.gone(c, Failure{Class: Gone}, now), nil, nil
 		}
+		if c.Intent.Ref.Kind == SurfaceReview && c.Intent.Attempts >= believed {
+			return c.unanswered(now)
+		}
 		c.Intent.State, c.Intent.Op, c.Intent.Available = StatePending, OpNone, now
 		c.Absent = true // a listing after the grace: surely
 		return c, nil, nil
@@ -359,6 +363,9 @@ func (r Rules) lookedUp(c Cell, ev LookedUp, now time.Time) (Cell, []Effect, err
 		return c, nil, ErrTooEarly
 	}
 	c.Surface = c.Surface.adopt(*found)
+	if found.Extra > 0 {
+		c.Surface = c.Surface.toCheck(false, now)
+	}
 	switch {
 	case order > 0:
 		return c.end(ReasonSuperseded, now), nil, nil
@@ -369,6 +376,16 @@ func (r Rules) lookedUp(c Cell, ev LookedUp, now time.Time) (Cell, []Effect, err
 		c.Intent.State, c.Intent.Op, c.Intent.Available = StatePending, OpNone, now
 	}
 	return c, nil, nil
+}
+
+// unanswered ends a review that GitHub never came to: it may be too large for it, and nothing else of the epoch is to
+// wait for it for ever.
+func (c Cell) unanswered(now time.Time) (Cell, []Effect, error) {
+	var halves []Effect
+	if c.Intent.Remarks.Len() > 1 {
+		halves = []Effect{Bisect{}}
+	}
+	return c.end(ReasonUnanswered, now), halves, nil
 }
 
 // known takes what shows an epoch that nobody has heard of, because an older database was restored, as the old

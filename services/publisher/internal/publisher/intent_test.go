@@ -133,6 +133,22 @@ func TestApply(t *testing.T) {
 			at0,
 			want{state: StateEnded, reason: "refused_unprocessable"},
 		},
+		"a review that GitHub never came to": {
+			with(sendingCell(OpCreate), func(c *Cell) {
+				c.Intent.Ref.Kind, c.Intent.Remarks, c.Intent.Attempts = SurfaceReview, "aa,bb", 3
+			}),
+			LookedUp{},
+			later,
+			want{state: StateEnded, reason: ReasonUnanswered, effect: Bisect{}},
+		},
+		"a comment that GitHub never came to": {
+			with(sendingCell(OpCreate), func(c *Cell) {
+				c.Intent.Ref.Kind, c.Intent.Remarks, c.Intent.Attempts = SurfaceReview, "aa", 3
+			}),
+			LookedUp{},
+			later,
+			want{state: StateEnded, reason: ReasonUnanswered},
+		},
 		"a review in a locked conversation": {
 			with(sendingCell(OpCreate), func(c *Cell) { c.Intent.Ref.Kind, c.Intent.Remarks = SurfaceReview, "aa,bb" }),
 			Failed{Failure{Class: Refused, Reason: "FORBIDDEN"}},
@@ -229,6 +245,21 @@ func TestWhatStaysOpen(t *testing.T) {
 		if err != nil || got.Surface.Open != tt.want {
 			t.Errorf("%s: open %t, %v", name, got.Surface.Open, err)
 		}
+	}
+}
+
+// TestWhatIsTooManyIsSoonRemoved, also where it was there before the write.
+func TestWhatIsTooManyIsSoonRemoved(t *testing.T) {
+	t.Parallel()
+	c, _, err := DefaultRules.Apply(pendingCell(), LookedUp{Found: &Found{ID: 5, At: Position{1, 1, 0}, Extra: 1}}, at0)
+	if err == nil {
+		c, _, err = DefaultRules.Apply(c, Sent{Op: OpEdit}, at0)
+	}
+	if err == nil {
+		c, _, err = DefaultRules.Apply(c, Answered{Placed{ID: 5}}, at0)
+	}
+	if err != nil || !c.Surface.CheckAt.Equal(at0.Add(20*time.Second)) {
+		t.Errorf("looked at again at %s, %v", c.Surface.CheckAt, err)
 	}
 }
 

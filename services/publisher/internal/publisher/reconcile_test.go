@@ -46,9 +46,8 @@ func TestReconcile(t *testing.T) {
 func TestLooks(t *testing.T) {
 	t.Parallel()
 	looks := func(s Surface) (after []time.Duration) {
-		now := at0
 		for !s.CheckAt.IsZero() {
-			now = s.CheckAt
+			now := s.CheckAt
 			after = append(after, now.Sub(at0))
 			s = s.Checked(now)
 		}

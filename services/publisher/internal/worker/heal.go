@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -43,7 +44,7 @@ func (x *session) check(ctx context.Context, w *publisher.Work, c *publisher.Cel
 		c.Surface = c.Surface.Checked(x.now())
 		return
 	}
-	all, err := healer.All(ctx, w.Epoch, ref, w.Epoch.CreatedAt.Add(-lookBack))
+	all, err := x.all(ctx, w, c, healer)
 	if err != nil {
 		x.put(ctx, w, c, err)
 		return
@@ -67,6 +68,21 @@ func (x *session) check(ctx context.Context, w *publisher.Work, c *publisher.Cel
 		return
 	}
 	c.Surface = c.Surface.Checked(x.now())
+}
+
+// all lists the outputs of the surface that were written since its epoch was recorded, and the stored one in any
+// case, if it bears its marker still.
+func (x *session) all(ctx context.Context, w *publisher.Work, c *publisher.Cell, healer Healer) ([]publisher.Found, error) {
+	id := c.Surface.GitHubID
+	all, err := healer.All(ctx, w.Epoch, c.Intent.Ref, w.Epoch.CreatedAt.Add(-lookBack))
+	if err != nil || len(all) == 0 || id == 0 || slices.ContainsFunc(all, func(f publisher.Found) bool { return f.ID == id }) {
+		return all, err
+	}
+	stored, err := x.Surfaces[c.Intent.Ref.Kind].Read(ctx, w.Epoch, c.Intent.Ref, id)
+	if err == nil && stored != nil && stored.At != (publisher.Position{}) {
+		all = append(all, *stored)
+	}
+	return all, err
 }
 
 // rewrite makes the output say again what was delivered, if that is current still; false where it is to be tried

@@ -271,3 +271,28 @@ func TestThreeHundredFindingsTakeFewWrites(t *testing.T) {
 		t.Errorf("%d writes, want two of progress, a review, a comment, and six times fifty annotations", writes)
 	}
 }
+
+// TestAReviewThatGitHubNeverComesTo is made in halves, as it takes long to make a large one.
+func TestAReviewThatGitHubNeverComesTo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.gh.set(func(w http.ResponseWriter, req *http.Request, done bool) bool {
+		return !done && req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/reviews") && req.ContentLength > 2500 && drop(w)
+	})
+	s := r.sender(r.store)
+	e := r.epoch(publisher.TargetID(mint()), 5, 1, "bbbb")
+	r.shows(s, e, "a", "b", "c", "d", "e", "f", "g", "h", "i", "j")
+	for range 12 {
+		r.pass(time.Minute)
+		r.settle(s)
+	}
+	r.page(e)
+	got := r.remarked()
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}) {
+		t.Errorf("remarks %v", got)
+	}
+	if n := len(r.gh.reviews); n < 2 {
+		t.Errorf("%d reviews, want its parts", n)
+	}
+}
