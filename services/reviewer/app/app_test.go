@@ -267,8 +267,10 @@ func TestARingBecomesAResult(t *testing.T) {
 	claim := p.due()
 	bell := doorbell.NewBell(doorbell.Config{Addr: redis})
 	defer func() { _ = bell.Close() }()
-	if err := bell.Ring(ctx, stream, "job"); err != nil { //nolint:forbidigo // stands in for the scheduler's outbox
-		t.Fatal(err)
+	for bell.Ring(ctx, stream, "job") != nil { //nolint:forbidigo // stands in for the scheduler's outbox
+		if ctx.Err() != nil { // a busy machine may lose a ring, and not all of them
+			t.Fatal("nobody could ring")
+		}
 	}
 	var result *schedulerv1.Accepted
 	select {
