@@ -133,8 +133,20 @@ func (s *Server) ctlAct(req *http.Request, in control.Act) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	next := was
+	step.next(&next)
+	moves := next.headSHA != was.headSHA || next.baseSHA != was.baseSHA
+	var spots map[*reviewComment]spot
+	if moves {
+		if spots, err = s.newSpots(req.Context(), p, next); err != nil {
+			return nil, err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if moves {
+		p.move(spots)
+	}
 	p.change(s.now(), func(v *pullVersion) {
 		step.next(v)
 		if in.Action == control.Merge {

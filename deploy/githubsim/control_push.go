@@ -152,10 +152,7 @@ func (s *Server) advance(ctx context.Context, p *pull, by *account, before, afte
 	if err := s.measure(ctx, p.repo, &next); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	remarks := p.remarks()
-	s.mu.Unlock()
-	spots, err := s.spots(ctx, p.repo, next.baseSHA, next.headSHA, remarks)
+	spots, err := s.newSpots(ctx, p, next)
 	if err != nil {
 		return nil, err
 	}

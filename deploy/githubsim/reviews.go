@@ -198,6 +198,14 @@ func (s *Server) spots(ctx context.Context, r *repo, base, head string, list []*
 	return found, nil
 }
 
+// newSpots finds where all inline comments of a pull request stand in its next version.
+func (s *Server) newSpots(ctx context.Context, p *pull, next pullVersion) (map[*reviewComment]spot, error) {
+	s.mu.Lock()
+	list := p.remarks()
+	s.mu.Unlock()
+	return s.spots(ctx, p.repo, next.baseSHA, next.headSHA, list)
+}
+
 // follow returns the comment's lines in another head, line 0 where one is gone. Lines of the left side stay while
 // the merge base does.
 func (m *reviewComment) follow(by moved, sameBase bool) (start, line int) {

@@ -123,4 +123,9 @@ func TestPermissionsAreTheInstallations(t *testing.T) {
 	b.gh = b.tokenClient(b.mint(nil))
 	_, err = b.status(head, "success", "x", "")
 	b.must(err)
+	// Without checks, nothing is heard of check suites.
+	out := b.push(control.Push{Branch: "feature", Commits: []control.Commit{{Files: map[string]string{"x": "y\n"}}}})
+	if len(out.Deliveries) != 1 || out.Deliveries[0].Event != "pull_request" {
+		t.Fatalf("%+v", out.Deliveries)
+	}
 }

@@ -66,7 +66,7 @@ func (s *Server) SetWebhook(url, secret string) {
 // is told nothing: not installed there, suspended, or not subscribed. The world's lock is held.
 func (s *Server) raise(event, action string, r *repo, by *account, payload obj, mode control.WebhookMode) *delivery {
 	inst := s.installationOf(r)
-	if inst == nil || !inst.suspended.IsZero() || !s.subscribed(event) {
+	if inst == nil || !inst.suspended.IsZero() || !s.subscribed(event) || !inst.hears(event, action) {
 		return nil
 	}
 	payload["repository"] = s.repoBody(r)
@@ -75,6 +75,24 @@ func (s *Server) raise(event, action string, r *repo, by *account, payload obj, 
 		payload["organization"] = s.orgBody(r.owner)
 	}
 	return s.emit(event, action, inst.id, r.id, by, payload, mode)
+}
+
+// hears reports whether the installation grants what an event needs. What only writers of check runs can answer is
+// told to them alone.
+func (i *installation) hears(event, action string) bool {
+	granted := func(name, level string) bool { return levels[i.grants[name]] >= levels[level] }
+	switch event {
+	case "pull_request", "pull_request_review", "pull_request_review_comment":
+		return granted("pull_requests", "read")
+	case "issue_comment":
+		return granted("pull_requests", "read") || granted("issues", "read")
+	case "check_run", "check_suite":
+		if action == "requested" || action == "rerequested" || action == "requested_action" {
+			return granted("checks", "write")
+		}
+		return granted("checks", "read")
+	}
+	return true
 }
 
 func (s *Server) subscribed(event string) bool { return slices.Contains(s.cfg.Events, event) }
