@@ -3,6 +3,7 @@ package worker
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,12 +22,11 @@ func TestSecondCommentLivesForLessThanAMinute(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	e := r.epoch(publisher.TargetID(mint()), 5, 1, "bbbb")
-	lost := false
+	var lost atomic.Bool
 	r.gh.set(func(w http.ResponseWriter, req *http.Request, done bool) bool {
-		if done || lost || req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/issues/5/comments") {
+		if done || req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/issues/5/comments") || lost.Swap(true) {
 			return false
 		}
-		lost = true
 		return drop(w)
 	})
 	r.publish(e)

@@ -20,7 +20,7 @@ func TestOneAnswerInFiveIsLost(t *testing.T) {
 	t.Parallel()
 	const pages = 6
 	r := newRig(t)
-	dice := rand.New(rand.NewPCG(1, 2))
+	dice, waits := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, 4))
 	losing := true
 	fate := map[*http.Request]float64{}
 	lost := 0
@@ -56,10 +56,10 @@ func TestOneAnswerInFiveIsLost(t *testing.T) {
 			e.Run.Warnings = 61
 			r.publish(progress(e, int64(n+1), publisher.KindQueued))
 			r.settle(s)
-			r.pass(time.Duration(dice.IntN(20)) * time.Second)
+			r.pass(time.Duration(waits.IntN(20)) * time.Second)
 			r.publish(e)
 			r.settle(s)
-			r.pass(time.Duration(dice.IntN(20)) * time.Second)
+			r.pass(time.Duration(waits.IntN(20)) * time.Second)
 			if n == 1 {
 				last = append(last, e)
 			}
@@ -76,12 +76,15 @@ func TestOneAnswerInFiveIsLost(t *testing.T) {
 		r.pass(10 * time.Minute)
 		r.settle(s)
 	}
+	r.gh.mu.Lock()
 	t.Logf("%d answers lost", lost)
+	remarks := slices.Clone(r.gh.remarks)
+	r.gh.mu.Unlock()
 	for _, e := range last {
 		r.page(e)
 		var got []string
 		number := strconv.FormatInt(e.PR.Number, 10)
-		for _, c := range r.gh.remarks {
+		for _, c := range remarks {
 			if c.Number == number {
 				got = append(got, c.Path)
 			}

@@ -3,6 +3,7 @@ package worker
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -129,12 +130,11 @@ func TestProgressThatIsNoLongerInWork(t *testing.T) {
 func TestLostAnswerOfProgress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	lost := false
+	var lost atomic.Bool
 	r.gh.set(func(w http.ResponseWriter, req *http.Request, done bool) bool {
-		if !done || lost || req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/check-runs") {
+		if !done || req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/check-runs") || lost.Swap(true) {
 			return false
 		}
-		lost = true
 		return drop(w)
 	})
 	s := r.sender(r.store)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,12 +194,11 @@ func TestReviewKilledAtAnyStep(t *testing.T) {
 func TestLostAnswerOfAReview(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	lost := false
+	var lost atomic.Bool
 	r.gh.set(func(w http.ResponseWriter, req *http.Request, done bool) bool {
-		if !done || lost || req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/reviews") {
+		if !done || req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/reviews") || lost.Swap(true) {
 			return false
 		}
-		lost = true
 		return drop(w)
 	})
 	e := r.epoch(publisher.TargetID(mint()), 5, 1, "bbbb")
@@ -222,13 +222,12 @@ func TestAnnotationsComeInFifties(t *testing.T) {
 		for n := range 120 {
 			paths = append(paths, fmt.Sprintf("p%03d", n))
 		}
-		writes := 0
+		var writes atomic.Int64
 		r.gh.set(func(w http.ResponseWriter, req *http.Request, done bool) bool {
 			if !done || !strings.Contains(req.URL.Path, "/check-runs") || req.Method == http.MethodGet {
 				return false
 			}
-			writes++
-			return writes == lose && drop(w)
+			return writes.Add(1) == int64(lose) && drop(w)
 		})
 		e := r.epoch(publisher.TargetID(mint()), 5, 1, "bbbb")
 		s := r.sender(r.store)
@@ -292,7 +291,7 @@ func TestAReviewThatGitHubNeverComesTo(t *testing.T) {
 	if !slices.Equal(got, []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}) {
 		t.Errorf("remarks %v", got)
 	}
-	if n := len(r.gh.reviews); n < 2 {
+	if n := len(r.reviewed()); n < 2 {
 		t.Errorf("%d reviews, want its parts", n)
 	}
 }
