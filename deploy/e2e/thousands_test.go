@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/fenceline-dev/fenceline/deploy/githubsim/control"
 	reviewerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/reviewer/v1"
@@ -44,6 +46,39 @@ func TestThousandsOfFiles(t *testing.T) {
 	if len(found) != 300 || seen.GetFiles() != 3000 || len(left) != 1 || left[0].GetMinor() ||
 		left[0].GetReason() != "60 files beyond GitHub's limit of 3000 in a pull request" {
 		t.Errorf("%d findings in %d files, left out %v", len(found), seen.GetFiles(), left)
+	}
+}
+
+// TestAPushWhileFilesAreListed moves the head between two pages of the list. Nothing is reviewed that no commit
+// has: the read is given back, and the next one is of the new head alone.
+func TestAPushWhileFilesAreListed(t *testing.T) {
+	w := newWorld(t)
+	w.up()
+	w.repository()
+	w.push("change", numbered(0, 320), control.None)
+	if _, err := w.ctl.AddFault(t.Context(), control.Fault{Class: "pulls.files", Skip: 1, Times: 1, Delay: control.Duration(2 * time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.ctl.OpenPull(t.Context(), w.repo.ID, control.OpenPull{Title: "Change", Head: "change", Base: "main"}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the first page is read", func() error {
+		seen, err := w.ctl.Requests(t.Context(), control.RequestFilter{Class: "pulls.files"})
+		if err == nil && len(seen) == 0 {
+			err = errors.New("no page yet")
+		}
+		return err
+	})
+	pushed := w.push("change", map[string]string{"f/0000.txt": conflicted}, control.None)
+	found, seen, left := w.findings(w.finished(pushed.After))
+	if len(found) != 1 || seen.GetFiles() != 320 || len(left) != 0 {
+		t.Errorf("%d findings in %d files, left out %v", len(found), seen.GetFiles(), left)
+	}
+	if n := w.count(`SELECT count(*) FROM scheduler.decisions WHERE kind = 'released' AND detail LIKE '%READ_MOVED%'`); n != 1 {
+		t.Errorf("%d reads were given back as moved, want 1", n)
+	}
+	if n := w.count(`SELECT count(DISTINCT head_sha) FROM reviewer.attempts`); n != 1 {
+		t.Errorf("attempts at %d heads, want the last one's alone", n)
 	}
 }
 
