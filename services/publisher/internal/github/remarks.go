@@ -41,7 +41,7 @@ func (g Remarks) each(ctx context.Context, e publisher.Epoch, visit func(publish
 		fingerprint, mark, genuine := g.keys.ReadRemark(e.PlaceOf(publisher.Ref{}), c.GetBody())
 		if id := c.GetID(); genuine && self.wrote(c.GetUser()) && id != 0 && !seen[id] {
 			seen[id] = true
-			visit(publisher.Remark{ID: id, URL: c.GetHTMLURL(), Fingerprint: fingerprint, Resolved: mark.Resolved}, mark)
+			visit(publisher.Remark{ID: id, URL: c.GetHTMLURL(), Path: c.GetPath(), Fingerprint: fingerprint, Resolved: mark.Resolved}, mark)
 		}
 	})
 }

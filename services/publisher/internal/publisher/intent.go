@@ -37,41 +37,6 @@ const (
 	ReasonUnanswered = "unanswered"
 )
 
-// Rank is the order in which an epoch's intents are written.
-type Rank int
-
-// The ranks. What is taken back, and what is marked as fixed, is output of earlier epochs.
-const (
-	RankReview Rank = iota + 1
-	RankSummary
-	RankCheckRun
-	RankStatus
-	RankReaction
-	RankReply
-	RankTakeBack
-	RankRemark
-)
-
-// RankOf is the rank of what an epoch says of itself.
-func RankOf(r Ref) Rank {
-	switch r.Kind {
-	case SurfaceReview:
-		return RankReview
-	case SurfaceSummary:
-		return RankSummary
-	case SurfaceCheckRun:
-		return RankCheckRun
-	case SurfaceStatus:
-		return RankStatus
-	case SurfaceReaction:
-		return RankReaction
-	case SurfaceReply:
-		return RankReply
-	case SurfaceRemark:
-	}
-	return RankRemark
-}
-
 // Intent is one external write, recorded before it is sent.
 type Intent struct {
 	ID        IntentID
@@ -101,27 +66,6 @@ type Intent struct {
 
 // Ended tells whether nothing will be sent any more.
 func (i Intent) Ended() bool { return i.State == StateConfirmed || i.State == StateEnded }
-
-// Creates tells whether the intent's output is made where there is none: not to take something back.
-func (i Intent) Creates() bool {
-	if i.Ref.Kind == SurfaceSummary {
-		return i.Kind.ShowsResult()
-	}
-	return i.Rank < RankTakeBack
-}
-
-// opens tells whether the intent, once confirmed, leaves something that is to be taken back.
-func (i Intent) opens() bool {
-	switch {
-	case i.Rank >= RankTakeBack:
-		return false
-	case i.Ref.Kind == SurfaceReview:
-		return i.Kind.ShowsResult()
-	case i.Ref.Kind == SurfaceCheckRun, i.Ref.Kind == SurfaceStatus:
-		return i.Kind.Progress()
-	}
-	return false
-}
 
 // Cell is an intent with the surface it writes on. Absent holds where a complete listing has just shown
 // that the surface has no output: it is never stored.
@@ -305,19 +249,6 @@ func (r Rules) failed(c Cell, f Failure, now time.Time) (Cell, []Effect, error) 
 		c.Intent.Available = r.earliest(c.Intent, now)
 	}
 	return c, nil, nil
-}
-
-// refused is what may be done instead of a write that GitHub refuses: it names neither the comment that spoils a
-// whole review, nor a permission that it misses.
-func (c Cell) refused(f Failure) []Effect {
-	i := c.Intent
-	switch {
-	case i.Ref.Kind == SurfaceReview && i.Op == OpCreate && f.Reason == ReasonUnprocessable && i.Remarks.Len() > 1:
-		return []Effect{Bisect{}}
-	case i.Ref.Kind == SurfaceCheckRun && i.Rank < RankTakeBack && f.Reason == ReasonNotPermitted:
-		return []Effect{FallBack{}}
-	}
-	return nil
 }
 
 // gone handles a 404. Of an edit it means that a person deleted the output: a newer run brings it back

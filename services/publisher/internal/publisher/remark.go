@@ -13,6 +13,7 @@ import (
 type Remark struct {
 	ID          int64
 	URL         string
+	Path        string
 	Fingerprint string
 	Resolved    bool
 }
@@ -100,11 +101,17 @@ func PlanRemarks(rv Review, page []Remark, said, own []string) Plan {
 		}
 	}
 	for _, r := range page {
-		if rv.More == 0 && !r.Resolved && !found[r.Fingerprint] {
+		if !r.Resolved && !found[r.Fingerprint] && rv.sawAll(r.Path) {
 			p.Fixed = append(p.Fixed, r)
 		}
 	}
 	return p
+}
+
+// sawAll tells whether what is not found at the path is not there: nothing of it was left out.
+func (rv Review) sawAll(path string) bool {
+	left := func(o Omission) bool { return o.Path == path || o.Path == "" && !o.Minor }
+	return rv.More == 0 && !slices.ContainsFunc(rv.Omissions, left)
 }
 
 // fingerprint names the n-th of the findings that say the same. Lines move, so it holds none.

@@ -32,13 +32,14 @@ func TestPlanRemarks(t *testing.T) {
 	a, b := spot("a"), spot("b")
 	moved := a
 	moved.Line, moved.HunkStart, moved.HunkEnd = 50, 48, 60
-	open := Remark{ID: 1, Fingerprint: printOf("a", 1)}
+	open := Remark{ID: 1, Path: "a", Fingerprint: printOf("a", 1)}
 	fixed := Remark{ID: 1, Fingerprint: printOf("a", 1), Resolved: true}
 	elsewhere := spot("c")
 	elsewhere.HunkStart = 0
 	tests := map[string]struct {
 		found     []Finding
 		more      int
+		left      []Omission
 		page      []Remark
 		said, own []string
 		say       []string
@@ -51,6 +52,9 @@ func TestPlanRemarks(t *testing.T) {
 		"deleted by a person":            {found: []Finding{a}, said: []string{printOf("a", 1)}},
 		"fixed":                          {found: []Finding{b}, page: []Remark{open}, say: []string{"b"}, fixed: 1},
 		"deleted once it had come back":  {found: []Finding{a}, page: []Remark{fixed}, said: []string{printOf("a", 1), printOf("a", 1)}},
+		"its file was left out":          {left: []Omission{{Path: "a", Reason: "too large"}}, page: []Remark{open}},
+		"another file was left out":      {left: []Omission{{Path: "b", Reason: "too large"}}, page: []Remark{open}, fixed: 1},
+		"files were left out":            {left: []Omission{{Reason: "more than 3,000 files"}}, page: []Remark{open}},
 		"marked as fixed already":        {page: []Remark{fixed}},
 		"fixed, and back":                {found: []Finding{a}, page: []Remark{fixed}, said: []string{printOf("a", 1)}, say: []string{"a"}},
 		"fixed, back, and said again":    {found: []Finding{a}, page: []Remark{fixed, open}, said: []string{printOf("a", 1)}, standing: 1},
@@ -64,7 +68,7 @@ func TestPlanRemarks(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := PlanRemarks(Review{Findings: tt.found, More: tt.more}, tt.page, tt.said, tt.own)
+			got := PlanRemarks(Review{Findings: tt.found, More: tt.more, Omissions: tt.left}, tt.page, tt.said, tt.own)
 			if diff := cmp.Diff(tt.say, got.paths()["say"]); diff != "" {
 				t.Error("say", diff)
 			}
