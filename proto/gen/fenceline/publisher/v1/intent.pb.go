@@ -347,7 +347,8 @@ type Intent struct {
 	TargetId  string `protobuf:"bytes,4,opt,name=target_id,json=targetId,proto3" json:"target_id,omitempty"`
 	Lifecycle int64  `protobuf:"varint,5,opt,name=lifecycle,proto3" json:"lifecycle,omitempty"`
 	Epoch     int64  `protobuf:"varint,6,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// What the epoch says: result, superseded, skipped, refused, over_budget.
+	// What the epoch says: result, superseded, skipped, refused, over_budget; queued, in_progress of a run without a
+	// result; reply.
 	Kind          string                 `protobuf:"bytes,7,opt,name=kind,proto3" json:"kind,omitempty"`
 	Surface       Surface                `protobuf:"varint,8,opt,name=surface,proto3,enum=fenceline.publisher.v1.Surface" json:"surface,omitempty"`
 	State         IntentState            `protobuf:"varint,9,opt,name=state,proto3,enum=fenceline.publisher.v1.IntentState" json:"state,omitempty"`
