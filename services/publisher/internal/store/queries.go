@@ -266,13 +266,15 @@ UPDATE publisher.senders AS s
                                  WHERE i.tenant = s.tenant AND i.host = s.host
                                    AND i.installation_id = s.installation_id
                                    AND i.state IN ('pending', 'sending')),
-                               (SELECT min(f.check_at)
+                               (SELECT f.check_at
                                   FROM publisher.surfaces AS f
                                   JOIN publisher.epochs AS e
                                     ON e.tenant = f.tenant AND e.target_id = f.target_id AND e.lifecycle = f.shown_lifecycle
                                    AND e.epoch = f.shown_epoch AND e.step = f.shown_step
                                  WHERE f.tenant = s.tenant AND f.check_at IS NOT NULL
-                                   AND e.host = s.host AND e.installation_id = s.installation_id)),
+                                   AND e.host = s.host AND e.installation_id = s.installation_id
+                                 ORDER BY f.check_at
+                                 LIMIT 1)),
                          CASE WHEN @pause::interval > interval '0' THEN clock_timestamp() + @pause::interval
                               WHEN s.paused_until > clock_timestamp() THEN s.paused_until END)
  WHERE s.tenant = @tenant AND s.host = @host AND s.installation_id = @installation

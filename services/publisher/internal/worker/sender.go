@@ -100,9 +100,9 @@ func (s *Sender) rest(ctx context.Context) {
 	}
 }
 
-// again rings when the installation is due next; it may be at once.
+// again rings when the installation is due next; it may be at once. What is long until then is found by a poll.
 func (s *Sender) again(next time.Duration) {
-	if next < 0 {
+	if next < 0 || next > time.Minute {
 		return
 	}
 	time.AfterFunc(max(next, 10*time.Millisecond), s.Wakeup.Ring)
