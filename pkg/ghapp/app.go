@@ -140,7 +140,7 @@ func (a *App) newClient(installation int64, rt http.RoundTripper) *Client {
 	gh := github.NewClient(&http.Client{Transport: timed{rt, a.cfg.Timeout}, CheckRedirect: checkRedirect})
 	gh.UserAgent = UserAgent
 	gh.BaseURL, gh.UploadURL = a.base, a.base // nothing is uploaded, so that host is never named
-	return &Client{GitHub: gh, Installation: installation, wire: a.wire, timeout: a.cfg.Timeout}
+	return &Client{GitHub: gh, Installation: installation, wire: a.wire, cache: a.cache, timeout: a.cfg.Timeout}
 }
 
 func (c Config) withDefaults() Config {

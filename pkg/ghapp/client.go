@@ -19,6 +19,7 @@ type Client struct {
 	Installation int64 // 0 is the App itself
 
 	wire    *wire
+	cache   *cache
 	timeout time.Duration
 }
 
@@ -34,6 +35,9 @@ func (c *Client) Do(ctx context.Context, req *http.Request, v any) (*github.Resp
 	if f.Class == None { // also 202: accepted is not a failure
 		c.wire.limits.calm(c.Installation, time.Now())
 		return resp, nil
+	}
+	if resp != nil && resp.StatusCode == http.StatusOK { // what can't be read is not kept, or it would be read again and again
+		c.cache.drop(place{c.Installation, req.URL.String(), req.Header.Get("Accept")})
 	}
 	if f.Class == Throttled && !f.Advised {
 		f.RetryAfter = c.wire.limits.slowDown(c.Installation, time.Now())

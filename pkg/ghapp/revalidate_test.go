@@ -119,6 +119,29 @@ func TestReadsThatAreNotKept(t *testing.T) {
 	}
 }
 
+// An answer that was cut off, or is something else than was asked for, is read anew: its tag would hold it for ever.
+func TestWhatCannotBeReadIsNotKept(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"cut off": `{"n":`, "a page": "<html></html>", "another thing": `[1]`, "one of another kind": `{"number":"7"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := &tagged{body: body}
+			c := newHub(t, g.ServeHTTP).app(t, keeping).Client(1)
+			for range 2 {
+				var v struct{ Number int }
+				if _, err := c.Get(t.Context(), "repositories/1/pulls/7", &v); err == nil {
+					t.Fatalf("read %+v", v)
+				}
+			}
+			if len(g.sent) != 2 || g.sent[1] != "" {
+				t.Errorf("sent conditions %q", g.sent)
+			}
+		})
+	}
+}
+
 // A list that was short and grows past its first page is read whole.
 func TestListThatGrowsIsSeen(t *testing.T) {
 	t.Parallel()
