@@ -97,9 +97,14 @@ func review(marker string, e Epoch, p Plan) string {
 		Code(e.Run.HeadSHA, 64), Code(e.Run.BaseSHA, 64), Code(e.Run.ID.String(), 36), sectionEnd)
 }
 
-// reviewTakenBack is what a review says once the page says something else.
-func reviewTakenBack(marker string, e Epoch) string {
-	return fmt.Sprintf("%s\n### Fenceline: remarks on an older head\n%s%s\n", marker, takenBack(e, ""), sectionEnd)
+// reviewTakenBack is what a review of a head says once the page says something else. The head is empty where it is not
+// known any more.
+func reviewTakenBack(marker string, e Epoch, head string) string {
+	what := "remarks on an older head"
+	if e.Run != nil && e.Run.HeadSHA == head && e.Kind != KindSuperseded {
+		what = "remarks of an earlier run"
+	}
+	return fmt.Sprintf("%s\n### Fenceline: %s\n%s%s\n", marker, what, takenBack(e, head), sectionEnd)
 }
 
 // resolved is what is put above a remark once it is found no more.

@@ -47,11 +47,21 @@ func (w Work) Render(keys Keyring, ref Ref, in Input) Output {
 	case ref.Kind == SurfaceReview:
 		run, _, _ := strings.Cut(ref.Key, "/")
 		if !e.speaksOf(run) {
-			return Output{Body: reviewTakenBack(marker, e)}
+			return Output{Body: reviewTakenBack(marker, e, in.head(run))}
 		}
 		return Output{Body: review(marker, e, in.Plan), Post: post(keys, e, in.Plan)}
 	}
 	return Output{Body: Summary(marker, e, in)}
+}
+
+// head is the head of an earlier run.
+func (in Input) head(run string) string {
+	for _, p := range in.History {
+		if p.Run.ID.String() == run {
+			return p.Run.HeadSHA
+		}
+	}
+	return ""
 }
 
 // Preview renders what the summary of a run's result would say, without the marker that makes it one.

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -162,27 +163,28 @@ func TestCommitStatusWhereChecksAreNotGranted(t *testing.T) {
 		return true
 	})
 	s := r.sender(r.store)
-	e := r.epoch(publisher.TargetID(mint()), 5, 1, "bbbb")
-	for _, e := range []publisher.Epoch{progress(e, 1, publisher.KindQueued), e} {
+	target := publisher.TargetID(mint())
+	e, next := r.epoch(target, 5, 1, "bbbb"), r.epoch(target, 5, 2, "cccc")
+	r.gh.pull("5", "bbbb")
+	back := next
+	back.Kind, back.Reason = publisher.KindSkipped, "draft"
+	for _, e := range []publisher.Epoch{progress(e, 1, publisher.KindQueued), e, progress(next, 2, publisher.KindQueued), back} {
 		r.publish(e)
 		for range 4 {
 			r.settle(s)
 			r.pass(time.Minute)
 		}
 	}
-	r.page(e)
 	var states []string
 	for _, st := range r.gh.statuses {
-		if st["sha"] != "bbbb" {
-			t.Errorf("a status of %v", st["sha"])
-		}
-		states = append(states, st["state"].(string))
+		states = append(states, st["sha"].(string)+" "+st["state"].(string))
 	}
-	if len(states) != 2 || states[0] != "pending" || states[1] != "success" {
-		t.Errorf("statuses %v", states)
+	if want := []string{"bbbb pending", "bbbb success", "cccc pending", "cccc error"}; !slices.Equal(states, want) {
+		t.Errorf("statuses %v, want %v", states, want)
 	}
-	if n := r.told("publication:"); n != 1 {
-		t.Errorf("%d publications told, want 1", n)
+	r.page(back)
+	if n := r.told("publication:"); n != 2 {
+		t.Errorf("%d publications told, want 2", n)
 	}
 }
 

@@ -117,6 +117,20 @@ func TestBackAndForth(t *testing.T) {
 	}
 }
 
+// TestAnotherRunOfTheSameHead takes the review of the first one back, and calls its head none that is older.
+func TestAnotherRunOfTheSameHead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.sender(r.store)
+	target := publisher.TargetID(mint())
+	r.shows(s, r.epoch(target, 5, 1, "bbbb"), "a")
+	r.shows(s, r.epoch(target, 5, 2, "bbbb"), "a", "b")
+	r.wantRemarks("a", "b")
+	if body := r.gh.reviews[0].Body; !strings.Contains(body, "a later run of the same head") || strings.Contains(body, "older head") {
+		t.Errorf("the first run's review says\n%s", body)
+	}
+}
+
 func TestARemarkThatAPersonDeletedStaysAway(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -110,7 +110,7 @@ func (x *session) look(ctx context.Context, w *publisher.Work, c *publisher.Cell
 		return
 	}
 	if err != nil {
-		x.apply(ctx, w, c, publisher.Delayed{Failure: publisher.FailureOf(err)})
+		x.apply(ctx, w, c, publisher.Delayed{Failure: publisher.FailureOf(err), Own: true})
 		return
 	}
 	if found != nil && found.Extra > 0 { // removed when the page is looked at again
