@@ -114,8 +114,11 @@ type (
 		Found *Found
 		Last  Position
 	}
-	// Delayed: something that had to be asked first did not answer.
-	Delayed struct{ Failure Failure }
+	// Delayed: something that had to be asked first did not answer. Own: it was the list that the output would be in.
+	Delayed struct {
+		Failure Failure
+		Own     bool
+	}
 	// Held: the epoch may not be shown now; a zero Until asks for a backoff.
 	Held struct {
 		Until  time.Time
@@ -176,7 +179,7 @@ func (r Rules) Apply(c Cell, ev Event, now time.Time) (Cell, []Effect, error) {
 	case LookedUp:
 		return r.lookedUp(c, ev, now)
 	case Delayed:
-		return r.delayed(c, ev.Failure, now)
+		return r.delayed(c, ev, now)
 	case Held:
 		return r.held(c, ev, now)
 	case Dropped:
@@ -285,7 +288,8 @@ func (r Rules) lookedUp(c Cell, ev LookedUp, now time.Time) (Cell, []Effect, err
 			return c.unanswered(now)
 		}
 		c.Intent.State, c.Intent.Op, c.Intent.Available = StatePending, OpNone, now
-		c.Absent = true // a listing after the grace: surely
+		c.Absent = true                           // a listing after the grace: surely
+		c.Surface = c.Surface.toCheck(false, now) // or as surely as a list that lags can tell
 		return c, nil, nil
 	}
 	found = ev.known()
@@ -329,7 +333,8 @@ func (ev LookedUp) known() *Found {
 	return &found
 }
 
-func (r Rules) delayed(c Cell, f Failure, now time.Time) (Cell, []Effect, error) {
+func (r Rules) delayed(c Cell, ev Delayed, now time.Time) (Cell, []Effect, error) {
+	f := ev.Failure
 	c.Intent.LastError = f.Error()
 	switch f.Class {
 	case Throttled:
@@ -339,11 +344,14 @@ func (r Rules) delayed(c Cell, f Failure, now time.Time) (Cell, []Effect, error)
 		if c.Intent.Holds+1 < believed {
 			break
 		}
-		reason := ReasonGone
-		if f.Class == Refused {
-			reason = "refused_" + f.Word()
+		if f.Class == Gone {
+			return c.end(ReasonGone, now), nil, nil
 		}
-		return c.end(reason, now), nil, nil
+		var instead []Effect
+		if ev.Own {
+			instead = c.refused(f)
+		}
+		return c.end("refused_"+f.Word(), now), instead, nil
 	case Unknown, NotExecuted:
 	}
 	c.Intent.Holds++

@@ -105,11 +105,11 @@ func TestApply(t *testing.T) {
 		"found newer: superseded":              {sendingCell(OpCreate), LookedUp{Found: &Found{ID: 5, At: Position{1, 3, 0}}}, later, want{state: StateEnded, reason: ReasonSuperseded, id: 5}},
 		"adopted before the first write":       {pendingCell(), LookedUp{Found: &Found{ID: 5, At: Position{1, 1, 0}}}, at0, want{state: StatePending, id: 5}},
 		"an edit read back as deleted":         {sendingCell(OpEdit), LookedUp{}, later, want{state: StatePending}},
-		"unknown is not absent":                {sendingCell(OpCreate), Delayed{Failure{Class: NotExecuted}}, later, want{state: StateSending, after: time.Second}},
-		"a refused read is tried again":        {pendingCell(), Delayed{Failure{Class: Gone}}, at0, want{state: StatePending, after: time.Second}},
+		"unknown is not absent":                {sendingCell(OpCreate), Delayed{Failure: Failure{Class: NotExecuted}}, later, want{state: StateSending, after: time.Second}},
+		"a refused read is tried again":        {pendingCell(), Delayed{Failure: Failure{Class: Gone}}, at0, want{state: StatePending, after: time.Second}},
 		"and believed the third time": {
 			with(pendingCell(), func(c *Cell) { c.Intent.Holds = 2 }),
-			Delayed{Failure{Class: Gone}},
+			Delayed{Failure: Failure{Class: Gone}},
 			at0,
 			want{state: StateEnded, reason: ReasonGone},
 		},
@@ -264,6 +264,48 @@ func TestWhatIsTooManyIsSoonRemoved(t *testing.T) {
 }
 
 // TestWhatIsNeverMade: what takes something back, or says that it is fixed, only ever edits.
+// An App that may not write check runs may not list them either: the status comes instead as well.
+func TestCheckRunsThatMayNotBeListed(t *testing.T) {
+	t.Parallel()
+	forbidden := Failure{Class: Refused, Reason: ReasonNotPermitted}
+	for name, tc := range map[string]struct {
+		kind SurfaceKind
+		ev   Delayed
+		want []Effect
+	}{
+		"the check runs themselves":        {SurfaceCheckRun, Delayed{Failure: forbidden, Own: true}, []Effect{FallBack{}}},
+		"what has to be asked before":      {SurfaceCheckRun, Delayed{Failure: forbidden}, nil},
+		"comments, and nothing is as good": {SurfaceSummary, Delayed{Failure: forbidden, Own: true}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := with(pendingCell(), func(c *Cell) {
+				c.Intent.Ref.Kind, c.Intent.Rank, c.Intent.Holds = tc.kind, RankCheckRun, believed-1
+			})
+			got, effects, err := DefaultRules.Apply(c, tc.ev, at0)
+			if err != nil || got.Intent.State != StateEnded || !cmp.Equal(effects, tc.want) {
+				t.Errorf("%s with %v, %v", got.Intent.State, effects, err)
+			}
+		})
+	}
+}
+
+// A creation that was not answered, and is not seen after its grace, may show up later: what another epoch makes in
+// its place is looked at soon, too.
+func TestWhatWasNotSeenMayShowUp(t *testing.T) {
+	t.Parallel()
+	now := at0.Add(DefaultRules.Grace)
+	lost, _, err := DefaultRules.Apply(sendingCell(OpCreate), LookedUp{}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := with(sendingCell(OpCreate), func(c *Cell) { c.Surface, c.Intent.At = lost.Surface, Position{1, 3, 0} })
+	next, _, err = DefaultRules.Apply(next, Answered{Placed{ID: 5}}, now)
+	if err != nil || next.Surface.Checks != len(looks) || !next.Surface.CheckAt.Equal(now.Add(20*time.Second)) {
+		t.Errorf("%d looks, the first at %s: %v", next.Surface.Checks, next.Surface.CheckAt, err)
+	}
+}
+
 func TestWhatIsNeverMade(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
