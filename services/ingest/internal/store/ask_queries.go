@@ -1,13 +1,15 @@
 package store
 
 const (
-	// By id, or by its name of the day; two rows tell that the name is not enough.
+	// By id, or by its name of the day; two rows tell that the name is not enough. One that has moved is found by
+	// its id alone, for what was asked for while it was here.
 	findProject = `
 SELECT p.id, p.host, p.repository_id, p.repository, p.installation_id, p.state, i.state
-  FROM ingest.projects AS p
+  FROM ` + everyProject + ` AS p
   JOIN ingest.installations AS i ON i.tenant = p.tenant AND i.host = p.host AND i.installation_id = p.installation_id
  WHERE p.tenant = @tenant
-   AND (p.id = @project OR @project::uuid IS NULL AND p.host = @host AND lower(p.repository) = lower(@repository))
+   AND (p.id = @project
+        OR @project::uuid IS NULL AND p.state <> 'moved' AND p.host = @host AND lower(p.repository) = lower(@repository))
  ORDER BY p.state, p.id
  LIMIT 2`
 
@@ -15,7 +17,7 @@ SELECT p.id, p.host, p.repository_id, p.repository, p.installation_id, p.state, 
 SELECT r.id, r.tenant, r.project_id, r.number, r.source, r.idempotency_key, r.digest, r.rerun, r.dry_run, r.requested_by,
        r.traceparent, r.created_at, p.host, p.repository, p.repository_id, p.installation_id
   FROM ingest.requests AS r
-  JOIN ingest.projects AS p ON p.tenant = r.tenant AND p.id = r.project_id`
+  JOIN ` + everyProject + ` AS p ON p.tenant = r.tenant AND p.id = r.project_id`
 
 	getRequestByKey = requestColumns + `
  WHERE r.tenant = @tenant AND r.project_id = @project AND r.source = @source AND r.idempotency_key = @key`
@@ -39,7 +41,8 @@ VALUES (@id, @tenant, @project, @source, @cause, @verb, @host, @installation, @r
 ON CONFLICT ON CONSTRAINT commands_once DO NOTHING`
 
 	// The commands of one pull request are carried out in the order in which they came, and none of an
-	// installation that GitHub throttles.
+	// installation that GitHub throttles. Who may be asked about one is the project's installation as it is now: none
+	// where the App was uninstalled, or the repository has left.
 	claimCommands = `
 WITH found AS (
     SELECT c.id
@@ -66,7 +69,11 @@ RETURNING c.id, c.tenant, c.project_id, c.source, c.cause, c.verb, c.host, c.ins
           (SELECT count(*)
              FROM ingest.commands AS r
             WHERE r.tenant = c.tenant AND r.project_id = c.project_id AND r.account_id = c.account_id
-              AND r.outcome = 'refused' AND r.done_at > clock_timestamp() - @within::interval)::integer`
+              AND r.outcome = 'refused' AND r.done_at > clock_timestamp() - @within::interval)::integer,
+          COALESCE((SELECT p.installation_id
+                      FROM ingest.projects AS p
+                      JOIN ingest.installations AS i ON i.tenant = p.tenant AND i.host = p.host AND i.installation_id = p.installation_id
+                     WHERE p.tenant = c.tenant AND p.id = c.project_id AND p.state = 'enrolled' AND i.state <> 'deleted'), 0)`
 
 	finishCommand = `
 UPDATE ingest.commands AS c

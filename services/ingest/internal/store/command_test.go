@@ -98,6 +98,9 @@ func TestCommandOfARemovedProject(t *testing.T) {
 	deliver(t, s, "command", says(1, 5, "/fenceline review"))
 	deliver(t, s, "removed", repositories("removed", acmeInstalled, acme, 1, rocket))
 	c := only(t, claim(t, s, 1))
+	if !c.Left {
+		t.Error("GitHub would be asked about a repository that was removed")
+	}
 	if err := s.FinishCommand(t.Context(), c, c.Accept(ingest.Eyes, "", c.Asks(c.Number, false))); !errors.Is(err, ingest.ErrNotEnrolled) {
 		t.Fatal(err)
 	}
@@ -106,6 +109,35 @@ func TestCommandOfARemovedProject(t *testing.T) {
 	}
 	if rows, told := requests(t, d); rows+told != 0 {
 		t.Errorf("%d requests, %d activities", rows, told)
+	}
+}
+
+// TestWhoIsAskedAboutACommand: the installation that the project has now, and none once the App was uninstalled.
+func TestWhoIsAskedAboutACommand(t *testing.T) {
+	t.Parallel()
+	s, d := setup(t, everybody)
+	deliver(t, s, "command", says(1, 5, "/fenceline review"))
+	again := func() ingest.Command {
+		t.Helper()
+		exec(t, d, "UPDATE ingest.commands SET claim_until = clock_timestamp() WHERE claim_id IS NOT NULL")
+		return only(t, claim(t, s, 1))
+	}
+	if c := again(); c.Left || c.InstallationID != acmeInstalled {
+		t.Errorf("as it came: %d, left %v", c.InstallationID, c.Left)
+	}
+	if err := s.Resettle(t.Context(), listed(t, s, d), ingest.WhereAgain, ingest.Installed{ID: 71, Account: acme}); err != nil {
+		t.Fatal(err)
+	}
+	if c := again(); c.Left || c.InstallationID != 71 {
+		t.Errorf("installed anew: %d, left %v", c.InstallationID, c.Left)
+	}
+	deliver(t, s, "suspended", installation("suspend", 71, acme, 1))
+	if c := again(); c.Left {
+		t.Error("a suspension is a pause, and the command has left")
+	}
+	deliver(t, s, "deleted", installation("deleted", 71, acme, 2))
+	if c := again(); !c.Left {
+		t.Errorf("installation %d is asked after it was deleted", c.InstallationID)
 	}
 }
 

@@ -65,7 +65,7 @@ INSERT INTO ingest.former_projects (id, tenant, host, repository_id, repository,
 SELECT m.id, m.tenant, m.host, m.repository_id, m.repository, m.installation_id, m.created_at FROM moved AS m`
 
 	enrolledNow = `
-SELECT p.tenant, p.id, p.installation_id
+SELECT p.tenant, p.id, p.installation_id, p.repository
   FROM ingest.projects AS p
  WHERE p.host = @host AND p.repository_id = @repository AND p.state = 'enrolled'`
 
