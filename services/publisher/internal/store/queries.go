@@ -146,7 +146,8 @@ UPDATE publisher.senders AS s
  WHERE s.tenant = @tenant AND s.host = @host AND s.installation_id = @installation`
 
 	// As keepSender, and gives the lease back. The lock is held since before this statement began, so it
-	// sees every intent whose recorder did not wait for it.
+	// sees every intent whose recorder did not wait for it. What is left of a backlog is due from now on: whoever
+	// waits for a turn meanwhile comes first.
 	releaseSender = `
 UPDATE publisher.senders AS s
    SET version = CASE WHEN s.lease_id = @lease AND s.lease_until > clock_timestamp() THEN s.version + 1 END,
@@ -157,7 +158,7 @@ UPDATE publisher.senders AS s
                            WHEN s.paused_until > clock_timestamp() THEN s.paused_until END,
        pause_reason = CASE WHEN @pause::interval > interval '0' THEN @pause_reason
                            WHEN s.paused_until > clock_timestamp() THEN s.pause_reason END,
-       due_at = GREATEST((SELECT min(i.available_at)
+       due_at = GREATEST((SELECT CASE WHEN count(*) > 0 THEN GREATEST(min(i.available_at), clock_timestamp()) END
                             FROM publisher.intents AS i
                            WHERE i.tenant = s.tenant AND i.host = s.host
                              AND i.installation_id = s.installation_id
