@@ -70,6 +70,22 @@ func TestParseCommand(t *testing.T) {
 		"<PRE>\n/fenceline review\n</PRE>":                         "",
 		"<?php\n/fenceline review\n?>":                             "",
 		"<![CDATA[\n/fenceline review\n]]>":                        "",
+		"`a`, `b`\n/fenceline review":                              VerbReview,
+		"<blockquote>a</blockquote>\n/fenceline review":            VerbReview,
+		"use <code>x</code>\n/fenceline review":                    VerbReview,
+		"<img alt=\"\n/fenceline review\n\">":                      "", // shown to nobody
+		"<!DOCTYPE\n/fenceline review\n>":                          "",
+		"a <b\n\n/fenceline review":                                VerbReview,
+		"2 < 3\n/fenceline review":                                 VerbReview,
+		"<https://example.com>\n/fenceline review":                 VerbReview,
+		"[a]: /u '\n/fenceline review\n'":                          "",
+		"[a](/u '\n/fenceline review\n')":                          "",
+		"[a](/u)\n/fenceline review":                               VerbReview,
+		"[a]: /u\n\n/fenceline review":                             VerbReview,
+		"- > quoted\n/fenceline review":                            "", // Markdown shows it in the quote
+		"1. - > quoted\n/fenceline review":                         "",
+		"- > quoted\n\n/fenceline review":                          VerbReview,
+		"- a\n- b\n/fenceline review":                              VerbReview,
 		"/fenceline\u00a0review":                                   "", // no space that anybody types
 		"\u200b/fenceline review":                                  "",
 		"text\u2028/fenceline review":                              "",
@@ -86,7 +102,6 @@ func TestParseCommand(t *testing.T) {
 func TestShortCommands(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]Verb{
-		"/review": VerbReview, "/Rerun now": VerbRerun, "/fenceline pause": VerbPause, "/fenceline x": VerbUnknown,
 		"/deploy": "", "/": "", "/unknown": "", "say /review": "", "```\n/review\n```": "",
 	} {
 		got, ok := ParseCommand(body, true)

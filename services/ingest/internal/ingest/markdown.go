@@ -7,7 +7,7 @@ import "strings"
 type markdown struct {
 	fence   string // what closes the code block that is open
 	until   string // what ends the raw HTML that is open, in lower case
-	quoting bool   // a quote goes on with every line up to a blank one
+	quoting bool   // a quote, or what is hidden, goes on with every line up to a blank one
 	span    string // the backticks of a code span that is open: it may go on over the lines of a paragraph
 	within  int    // elements that are open of those that quote
 }
@@ -55,7 +55,38 @@ func (m *markdown) text(line string) bool {
 	m.html(strings.ToLower(rest))
 	m.spans(rest)
 	m.elements(strings.ToLower(rest))
+	m.quoting = m.quoting || listed(rest)[0] == '>' || hides(rest)
 	return plain
+}
+
+// listed returns what follows the marks of the list items that a line begins, or the line.
+func listed(line string) string {
+	for {
+		mark := strings.TrimLeft(line, "0123456789")
+		if mark == line && !strings.ContainsAny(line[:1], "-+*") || mark != line && !strings.HasPrefix(mark, ".") && !strings.HasPrefix(mark, ")") {
+			return line
+		}
+		rest := strings.TrimLeft(mark[1:], " \t")
+		if rest == "" || rest == mark[1:] {
+			return line
+		}
+		line = rest
+	}
+}
+
+// hides reports whether a line leaves open what shows nothing of the lines that follow it, up to a blank one: a
+// tag's attribute, or a link's title.
+func hides(line string) bool {
+	if tag := strings.LastIndexByte(line, '<'); tag >= 0 && tag+1 < len(line) && !strings.Contains(line[tag:], ">") {
+		c := line[tag+1] | ' '
+		if c >= 'a' && c <= 'z' || c == '/' || c == '!' && !strings.HasPrefix(line[tag:], "<!--") {
+			return true
+		}
+	}
+	if link := strings.LastIndex(line, "]("); link >= 0 && !strings.Contains(line[link:], ")") {
+		return true
+	}
+	return line[0] == '[' && strings.Contains(line, "]:")
 }
 
 // spans follows code spans through a line (CommonMark 0.31, section 6.1). One that nothing closes is none, in the end;
