@@ -150,9 +150,29 @@ func (p SweptProject) Under(login string) string {
 	return login + "/" + name
 }
 
-// SweptInstallation is an installation whose repositories are being listed.
+// SweptInstallation is an installation that is being looked at.
 type SweptInstallation struct {
 	Installation
-	Claim [16]byte  // of this listing
+	Claim [16]byte  // of this look
 	Since time.Time // when it began: what was removed since stays so
+}
+
+// InstallationNow is an installation as GitHub shows it to the App itself.
+type InstallationNow struct {
+	Account   Account
+	Suspended bool
+	UpdatedAt time.Time
+}
+
+// Stands says what a look at an installation changes: a suspension, or its end, that no event told of. What GitHub
+// showed before the event that set the state changes nothing.
+func (k Integration) Stands(now InstallationNow) Change {
+	switch {
+	case now.Account.ID != k.InstalledBy, now.UpdatedAt.Before(k.InstallationChanged):
+	case now.Suspended && k.InstallationState == InstallationActive:
+		return Change{Kind: ChangeSuspended, State: InstallationSuspended}
+	case !now.Suspended && k.InstallationState == InstallationSuspended:
+		return Change{Kind: ChangeUnsuspended, State: InstallationActive, Lists: true}
+	}
+	return Change{}
 }

@@ -73,7 +73,7 @@ RETURNING c.id, c.tenant, c.project_id, c.source, c.cause, c.verb, c.host, c.ins
           COALESCE((SELECT p.installation_id
                       FROM ingest.projects AS p
                       JOIN ingest.installations AS i ON i.tenant = p.tenant AND i.host = p.host AND i.installation_id = p.installation_id
-                     WHERE p.tenant = c.tenant AND p.id = c.project_id AND p.state = 'enrolled' AND i.state <> 'deleted'), 0)`
+                     WHERE p.tenant = c.tenant AND p.id = c.project_id AND p.state = 'enrolled' AND i.state <> 'deleted' AND i.lost_at IS NULL), 0)`
 
 	finishCommand = `
 UPDATE ingest.commands AS c

@@ -138,11 +138,15 @@ func (s *Store) apply(ctx context.Context, tx *pg.Tx, r ingest.Receipt, o owner,
 			return fmt.Errorf("set installation: %w", err)
 		}
 	}
+	named := pgx.NamedArgs{"tenant": r.Tenant, "host": o.host, "installation": o.installation}
+	if c.State != "" || c.Lists { // also so that a look that began before this changes nothing
+		if _, err := tx.Exec(ctx, listInstallation, named); err != nil {
+			return fmt.Errorf("look at installation: %w", err)
+		}
+	}
 	if c.Lists {
-		for _, sql := range []string{nudgeInstallation, listInstallation} {
-			if _, err := tx.Exec(ctx, sql, pgx.NamedArgs{"tenant": r.Tenant, "host": o.host, "installation": o.installation}); err != nil {
-				return fmt.Errorf("list projects of installation: %w", err)
-			}
+		if _, err := tx.Exec(ctx, nudgeInstallation, named); err != nil {
+			return fmt.Errorf("list projects of installation: %w", err)
 		}
 	}
 	if c.Lists || len(c.Adds) > 0 {

@@ -9,7 +9,7 @@ WITH due AS (
   SELECT p.id, i.account_id
     FROM ingest.projects AS p
     JOIN ingest.installations AS i ON i.tenant = p.tenant AND i.host = p.host AND i.installation_id = p.installation_id
-   WHERE p.state = 'enrolled' AND p.host = @host AND i.state = 'active'
+   WHERE p.state = 'enrolled' AND p.host = @host AND i.state = 'active' AND i.lost_at IS NULL
      AND (p.sweep_at IS NULL OR p.sweep_at <= clock_timestamp())
    ORDER BY p.sweep_at NULLS FIRST
    LIMIT 1
@@ -99,7 +99,7 @@ UPDATE ingest.projects AS p
 SELECT count(*), COALESCE(extract(epoch FROM clock_timestamp() - min(COALESCE(p.sweep_at, p.created_at))), 0)::float8
   FROM ingest.projects AS p
   JOIN ingest.installations AS i ON i.tenant = p.tenant AND i.host = p.host AND i.installation_id = p.installation_id
- WHERE p.state = 'enrolled' AND i.state = 'active' AND (p.sweep_at IS NULL OR p.sweep_at <= clock_timestamp())`
+ WHERE p.state = 'enrolled' AND i.state = 'active' AND i.lost_at IS NULL AND (p.sweep_at IS NULL OR p.sweep_at <= clock_timestamp())`
 )
 
 var sweepQueries = map[string]string{
