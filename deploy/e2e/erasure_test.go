@@ -217,7 +217,9 @@ func TestUnsuspendingGoesOnWithTheNewestState(t *testing.T) {
 	if _, err := w.ctl.SuspendInstallation(t.Context(), w.installation.ID, control.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the installation is paused", func() error { return w.some(`SELECT count(*) FROM scheduler.pauses WHERE cause = 'suspension' AND until > clock_timestamp()`) })
+	eventually(t, "the installation is paused", func() error {
+		return w.some(`SELECT count(*) FROM scheduler.pauses WHERE cause = 'suspension' AND until > clock_timestamp()`)
+	})
 	before := w.count(`SELECT count(*) FROM reviewer.attempts`)
 	if _, err := w.ctl.SendDelivery(t.Context(), heard.Deliveries[0].GUID, control.Resend{}); err != nil {
 		t.Fatal(err)

@@ -105,5 +105,5 @@ func (g *GitHub) Repositories(ctx context.Context, installation int64, page int)
 		}
 		list = append(list, ingest.Repository{ID: r.ID, Name: r.Name, Owner: ingest.Account(r.Owner)})
 	}
-	return list, resp.NextPage, nil
+	return list, following(page, resp.NextPage, len(got.Repositories)), nil
 }
