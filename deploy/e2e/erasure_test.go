@@ -175,6 +175,12 @@ func TestDeletedInstallationAsksForNoToken(t *testing.T) {
 	eventually(t, "the installation is paused for good", func() error {
 		return w.some(`SELECT count(*) FROM scheduler.pauses WHERE reason = 'installation_deleted' AND until IS NULL`)
 	})
+	eventually(t, "whoever was at work has heard of it", func() error {
+		if n := w.count(`SELECT (SELECT count(*) FROM scheduler.targets WHERE claim_id IS NOT NULL) + (SELECT count(*) FROM publisher.intents WHERE state = 'sending')`); n != 0 {
+			return fmt.Errorf("%d at work", n)
+		}
+		return nil
+	})
 	seen, err := w.ctl.Requests(t.Context(), control.RequestFilter{})
 	if err != nil {
 		t.Fatal(err)
