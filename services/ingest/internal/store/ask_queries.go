@@ -42,7 +42,8 @@ ON CONFLICT ON CONSTRAINT commands_once DO NOTHING`
 
 	// The commands of one pull request are carried out in the order in which they came, and none of an
 	// installation that GitHub throttles. Who may be asked about one is the project's installation as it is now: none
-	// where the App was uninstalled, or the repository has left.
+	// where the App was uninstalled, or the repository has left. A command does not age while its installation is
+	// suspended or throttled: that is a pause.
 	claimCommands = `
 WITH found AS (
     SELECT c.id
@@ -65,7 +66,7 @@ UPDATE ingest.commands AS c
  WHERE c.id = f.id
 RETURNING c.id, c.tenant, c.project_id, c.source, c.cause, c.verb, c.host, c.installation_id, c.repository_id, c.repository,
           c.number, c.comment_id, c.account_id, c.login, c.external_id, c.head_sha, c.traceparent, c.created_at, c.claim_id,
-          c.tries, extract(epoch FROM clock_timestamp() - c.created_at)::float8,
+          c.tries, extract(epoch FROM clock_timestamp() - GREATEST(c.created_at, c.held_until))::float8,
           (SELECT count(*)
              FROM ingest.commands AS r
             WHERE r.tenant = c.tenant AND r.project_id = c.project_id AND r.account_id = c.account_id

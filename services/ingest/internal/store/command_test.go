@@ -141,6 +141,25 @@ func TestWhoIsAskedAboutACommand(t *testing.T) {
 	}
 }
 
+// TestSuspensionAgesNoCommand: what waited for days while its installation gave no token is still taken up.
+func TestSuspensionAgesNoCommand(t *testing.T) {
+	t.Parallel()
+	s, d := setup(t, everybody)
+	deliver(t, s, "command", says(1, 5, "/fenceline review"))
+	exec(t, d, "UPDATE ingest.commands SET created_at = created_at - interval '5 days'")
+	c := only(t, claim(t, s, 1))
+	if !c.Expired() {
+		t.Errorf("not expired at %s", c.Age)
+	}
+	if err := s.PostponeCommand(t.Context(), c, 10*time.Minute, true, "suspended"); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, d, "UPDATE ingest.commands SET available_at = clock_timestamp(), held_until = clock_timestamp()")
+	if c = only(t, claim(t, s, 1)); c.Expired() {
+		t.Errorf("expired at %s after a suspension", c.Age)
+	}
+}
+
 // TestCommandsInTurn: those of one pull request come one after another, those of others beside them, and all of
 // them wait while GitHub throttles their installation.
 func TestCommandsInTurn(t *testing.T) {
