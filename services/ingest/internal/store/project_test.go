@@ -103,6 +103,30 @@ func TestListing(t *testing.T) {
 	}
 }
 
+// TestNewsStarvesNobody: however often there is news of some projects, one whose time has come is listed.
+func TestNewsStarvesNobody(t *testing.T) {
+	t.Parallel()
+	s, d := setup(t, everybody)
+	busy := ingest.Repository{ID: rocket.ID + 1000, Name: "acme/busy", Owner: acme}
+	deliver(t, s, "pr", pull(acmeInstalled, rocket))
+	deliver(t, s, "busy", pull(acmeInstalled, busy))
+	for range 2 {
+		_, err := d.Admin(t).Exec(t.Context(), `
+UPDATE ingest.projects SET sweep_at = CASE WHEN repository_id <> $1 THEN clock_timestamp() - interval '1 minute' END`, busy.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, found, err := s.TakeProject(t.Context(), host)
+		if err != nil || !found {
+			t.Fatalf("nothing is due: %v", err)
+		}
+		if p.RepositoryID == rocket.ID {
+			return
+		}
+	}
+	t.Error("it was passed over")
+}
+
 // TestPutOff: what GitHub says of one project holds for its installation, where it says so.
 func TestPutOff(t *testing.T) {
 	t.Parallel()
