@@ -43,11 +43,18 @@ ON CONFLICT ON CONSTRAINT commands_once DO NOTHING`
 	// The commands of one pull request are carried out in the order in which they came, and none of an
 	// installation that GitHub throttles. Who may be asked about one is the project's installation as it is now: none
 	// where the App was uninstalled, or the repository has left. A command does not age while its installation is
-	// suspended or throttled: that is a pause.
+	// suspended or throttled: that is a pause. Tenants for whom least is being looked into come first, so that nobody's
+	// comments hold up another's.
 	claimCommands = `
-WITH found AS (
+WITH busy AS MATERIALIZED (
+    SELECT b.tenant, count(*) AS n
+      FROM ingest.commands AS b
+     WHERE b.state = 'pending' AND b.claim_until > clock_timestamp()
+     GROUP BY b.tenant
+), found AS (
     SELECT c.id
       FROM ingest.commands AS c
+      LEFT JOIN busy AS w ON w.tenant = c.tenant
      WHERE c.state = 'pending' AND c.available_at <= (SELECT clock_timestamp())
        AND (c.claim_until IS NULL OR c.claim_until <= clock_timestamp())
        AND NOT EXISTS (SELECT FROM ingest.commands AS b
@@ -56,9 +63,9 @@ WITH found AS (
        AND NOT EXISTS (SELECT FROM ingest.commands AS h
                         WHERE h.tenant = c.tenant AND h.host = c.host AND h.installation_id = c.installation_id
                           AND h.state = 'pending' AND h.held_until > clock_timestamp())
-     ORDER BY c.available_at
+     ORDER BY COALESCE(w.n, 0), c.available_at
      LIMIT @limit
-       FOR UPDATE SKIP LOCKED
+       FOR UPDATE OF c SKIP LOCKED
 )
 UPDATE ingest.commands AS c
    SET claim_id = @claim, claim_until = clock_timestamp() + @lease::interval, tries = c.tries + 1

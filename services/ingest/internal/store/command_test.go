@@ -160,6 +160,24 @@ func TestSuspensionAgesNoCommand(t *testing.T) {
 	}
 }
 
+// TestCommandsAreFairBetweenTenants: thousands of commands of one tenant, all of them older, don't hold up another's one.
+func TestCommandsAreFairBetweenTenants(t *testing.T) {
+	t.Parallel()
+	s, d := setup(t, everybody)
+	deliver(t, s, "first", says(1, 1, "/fenceline review"))
+	exec(t, d, `
+		INSERT INTO ingest.commands (id, tenant, project_id, source, cause, verb, host, installation_id, repository_id, number, comment_id, account_id, login)
+		SELECT gen_random_uuid(), c.tenant, c.project_id, 'comment', n::text, 'review', c.host, c.installation_id, c.repository_id, n, n, c.account_id, c.login
+		  FROM ingest.commands AS c, generate_series(2, 5000) AS n`)
+	e := says(9001, 5, "/fenceline review")
+	e.InstallationID, e.Repository = zenithInstalled, kite
+	deliver(t, s, "other", e)
+	theirs := tenantOfAccount(t, d, zenith)
+	if first, second := only(t, claim(t, s, 1)), only(t, claim(t, s, 1)); first.Tenant != theirs && second.Tenant != theirs {
+		t.Error("the backlog of one tenant hides the other's command")
+	}
+}
+
 // TestCommandsInTurn: those of one pull request come one after another, those of others beside them, and all of
 // them wait while GitHub throttles their installation.
 func TestCommandsInTurn(t *testing.T) {
