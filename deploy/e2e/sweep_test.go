@@ -444,6 +444,29 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
+// TestReinstalledWhileAReviewWaits: what was due when the App was uninstalled goes on under the next installation.
+func TestReinstalledWhileAReviewWaits(t *testing.T) {
+	w := sweeping(t)
+	w.env["scheduler"]["SCHEDULER_QUIET"], w.env["scheduler"]["SCHEDULER_MAX_WAIT"] = "3s", "3s"
+	w.repository()
+	w.up()
+	opened := w.open(control.Send)
+	w.atRest()
+	w.published(1, opened.Pull.HeadSHA)
+	pushed := w.push("change", map[string]string{"more.txt": conflicted + "more\n"}, control.Send)
+	eventually(t, "the push is heard", func() error { return w.some(`SELECT count(*) FROM scheduler.targets WHERE due_at IS NOT NULL`) })
+	if _, err := w.ctl.DeleteInstallation(t.Context(), w.installation.ID, control.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the installation is paused for good", func() error { return w.paused(1) })
+	var err error
+	if w.installation, err = w.ctl.CreateInstallation(t.Context(), control.NewInstallation{Account: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the push is reviewed under the new installation", func() error { return w.shown(pushed.After) })
+	w.atRest()
+}
+
 // TestInstallationToldByNobody: a suspension, its end and the App's removal of which every delivery is lost are found by
 // looking, without a token; once it is gone none is asked for.
 func TestInstallationToldByNobody(t *testing.T) {

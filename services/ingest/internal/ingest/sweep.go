@@ -38,13 +38,19 @@ type Target struct {
 	Claimed  bool // it may have been read just before it changed
 	Resolved int64
 	Touched  time.Time // when anything last happened to it
+
+	Installation int64
+	Elsewhere    bool // under another installation than its project's: what waits there may wait for ever
 }
 
 // differs says that a pull request as GitHub shows it is news to its target: head, base or state are not as
-// they were last read. One that is due and unclaimed will be read anyway; one whose lifecycle has ended, of
+// they were last read, or it is known under an installation that is not its project's any more. One that is due and
+// unclaimed will be read anyway; one whose lifecycle has ended, of
 // which nothing is known any more, rests until something happens to it.
 func (t Target) differs(h Hint) bool {
 	switch {
+	case t.Elsewhere && (t.Due || t.State != ""):
+		return true
 	case t.Due && (!t.Claimed || t.State == ""):
 		return false
 	case t.State == "":
@@ -100,7 +106,7 @@ func (c *Comparison) Page(list []PullRequest) []Seen {
 func (c *Comparison) Left() []Target {
 	var left []Target
 	for _, t := range c.left {
-		if t.State != "" && !t.Due {
+		if t.State != "" && !t.Due || t.Due && t.Elsewhere {
 			left = append(left, t)
 		}
 	}
