@@ -28,6 +28,9 @@ SELECT e.tenant
 	lockErasure = `
 SELECT e.state FROM ingest.erasures AS e WHERE e.tenant = @tenant FOR UPDATE`
 
+	// Whoever names a tenant to bind to waits for an erasure that is just beginning, which then finds what was bound.
+	erasureOf = `SELECT e.state FROM ingest.erasures AS e WHERE e.tenant = @tenant FOR SHARE`
+
 	lockAccounts = `
 SELECT FROM ingest.accounts AS a WHERE a.tenant = @tenant ORDER BY a.host, a.account_id FOR UPDATE`
 
@@ -130,7 +133,7 @@ DELETE FROM ingest.erasures AS e
 // retentionQueries are prepared against the migrated schema by a test, so that a wrong column fails there.
 var retentionQueries = map[string]string{
 	"cancelErasures": cancelErasures, "noteErasures": noteErasures, "dueErasures": dueErasures, "lockErasure": lockErasure,
-	"lockAccounts": lockAccounts, "anyInstalled": anyInstalled, "eraseProjects": eraseProjects, "eraseInstallations": eraseInstallations,
+	"lockAccounts": lockAccounts, "erasureOf": erasureOf, "anyInstalled": anyInstalled, "eraseProjects": eraseProjects, "eraseInstallations": eraseInstallations,
 	"eraseAccounts": eraseAccounts, "beginErasure": beginErasure, "endErasure": endErasure, "blankDeliveries": blankDeliveries,
 	"eraseReplays": eraseReplays, "eraseRequests": eraseRequests, "eraseCommands": eraseCommands,
 	"eraseFormerProjects": eraseFormerProjects, "purgeDeliveries": purgeDeliveries, "purgeReplays": purgeReplays,
