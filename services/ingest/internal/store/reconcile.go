@@ -131,12 +131,10 @@ func (s *Store) stand(ctx context.Context, tx *pg.Tx, in ingest.SweptInstallatio
 	if _, err := tx.Exec(ctx, setInstallation, args); err != nil {
 		return fmt.Errorf("set installation: %w", err)
 	}
-	if c.Lists {
-		if _, err := tx.Exec(ctx, nudgeInstallation, args); err != nil {
-			return fmt.Errorf("list projects of installation: %w", err)
-		}
-		tx.OnCommit(s.tell)
+	if _, err := tx.Exec(ctx, nudgeInstallation, args); err != nil {
+		return fmt.Errorf("list projects of installation: %w", err)
 	}
+	tx.OnCommit(s.tell)
 	tx.OnCommit(s.known.forget)
 	cause := "looked:" + uuid.UUID(in.Claim).String()
 	return s.outbox.Enqueue(ctx, tx, changeMessages(in.Tenant, cause, in.Host, in.ID, c.Kind, nil)...)

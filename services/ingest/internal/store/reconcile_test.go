@@ -63,6 +63,25 @@ func TestStandingThatNoEventTold(t *testing.T) {
 	}
 }
 
+// TestListingEndsWithItsInstallation: a listing that is under way when the App is suspended or uninstalled goes no
+// further.
+func TestListingEndsWithItsInstallation(t *testing.T) {
+	t.Parallel()
+	for _, action := range []string{"suspend", "deleted"} {
+		s, d := setup(t, everybody)
+		deliver(t, s, "pr", pull(acmeInstalled, rocket))
+		p := listed(t, s, d)
+		if err := s.Seen(t.Context(), p, nil); err != nil {
+			t.Fatal(err)
+		}
+		deliver(t, s, action, installation(action, acmeInstalled, acme, 1))
+		if err := s.Seen(t.Context(), p, nil); !errors.Is(err, ingest.ErrSweepLost) {
+			t.Errorf("%s: the listing goes on, %v", action, err)
+		}
+		noneDue(t, s)
+	}
+}
+
 // TestLost: GitHub has no such installation, time and again. Then nothing is listed or asked there, and its tenant's
 // erasure begins its grace; both end where it is found after all.
 func TestLost(t *testing.T) {
