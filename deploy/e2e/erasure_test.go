@@ -175,6 +175,12 @@ func TestDeletedInstallationAsksForNoToken(t *testing.T) {
 	eventually(t, "the installation is paused for good", func() error {
 		return w.some(`SELECT count(*) FROM scheduler.pauses WHERE reason = 'installation_deleted' AND until IS NULL`)
 	})
+	eventually(t, "whoever was at work has heard of it", func() error {
+		if n := w.count(`SELECT (SELECT count(*) FROM scheduler.targets WHERE claim_id IS NOT NULL) + (SELECT count(*) FROM publisher.intents WHERE state = 'sending')`); n != 0 {
+			return fmt.Errorf("%d at work", n)
+		}
+		return nil
+	})
 	seen, err := w.ctl.Requests(t.Context(), control.RequestFilter{})
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +223,9 @@ func TestUnsuspendingGoesOnWithTheNewestState(t *testing.T) {
 	if _, err := w.ctl.SuspendInstallation(t.Context(), w.installation.ID, control.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the installation is paused", func() error { return w.some(`SELECT count(*) FROM scheduler.pauses WHERE cause = 'suspension'`) })
+	eventually(t, "the installation is paused", func() error {
+		return w.some(`SELECT count(*) FROM scheduler.pauses WHERE cause = 'suspension' AND until > clock_timestamp()`)
+	})
 	before := w.count(`SELECT count(*) FROM reviewer.attempts`)
 	if _, err := w.ctl.SendDelivery(t.Context(), heard.Deliveries[0].GUID, control.Resend{}); err != nil {
 		t.Fatal(err)

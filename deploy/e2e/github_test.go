@@ -131,7 +131,7 @@ func TestSuspendedBeforeThePost(t *testing.T) {
 }
 
 // TestRepositoryRemovedAndAddedAgain takes the repository from the installation and gives it back: it is
-// reviewed again.
+// reviewed again, though the two messages to the scheduler have no order.
 func TestRepositoryRemovedAndAddedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.up()

@@ -325,7 +325,7 @@ func TestCommands(t *testing.T) {
 	if err := w.paused(1); err != nil {
 		t.Error(err)
 	}
-	if reason := w.text(`SELECT reason FROM scheduler.pauses`); reason != "paused by ann" {
+	if reason := w.text(`SELECT reason FROM scheduler.pauses WHERE scope = 'target'`); reason != "paused by ann" {
 		t.Errorf("paused because %q", reason)
 	}
 	w.answered(w.says("ann", "/fenceline resume"), "+1", 1)

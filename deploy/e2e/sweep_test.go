@@ -444,6 +444,75 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
+// TestReinstalledWhileAReviewWaits: what was due when the App was uninstalled goes on under the next installation.
+func TestReinstalledWhileAReviewWaits(t *testing.T) {
+	w := sweeping(t)
+	w.env["scheduler"]["SCHEDULER_QUIET"], w.env["scheduler"]["SCHEDULER_MAX_WAIT"] = "3s", "3s"
+	w.repository()
+	w.up()
+	opened := w.open(control.Send)
+	w.atRest()
+	w.published(1, opened.Pull.HeadSHA)
+	pushed := w.push("change", map[string]string{"more.txt": conflicted + "more\n"}, control.Send)
+	eventually(t, "the push is heard", func() error { return w.some(`SELECT count(*) FROM scheduler.targets WHERE due_at IS NOT NULL`) })
+	if _, err := w.ctl.DeleteInstallation(t.Context(), w.installation.ID, control.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the installation is paused for good", func() error { return w.paused(1) })
+	var err error
+	if w.installation, err = w.ctl.CreateInstallation(t.Context(), control.NewInstallation{Account: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the push is reviewed under the new installation", func() error { return w.shown(pushed.After) })
+	w.atRest()
+}
+
+// TestInstallationToldByNobody: a suspension, its end and the App's removal of which every delivery is lost are found by
+// looking, without a token; once it is gone none is asked for.
+func TestInstallationToldByNobody(t *testing.T) {
+	w := sweeping(t)
+	w.repository()
+	w.up()
+	opened := w.open(control.Send)
+	w.atRest()
+	w.published(1, opened.Pull.HeadSHA)
+	silent := control.Options{Webhook: control.None}
+	if _, err := w.ctl.SuspendInstallation(t.Context(), w.installation.ID, silent); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the suspension is found", func() error {
+		return w.some(`SELECT count(*) FROM ingest.installations AS i, scheduler.pauses AS p
+			WHERE i.state = 'suspended' AND p.reason = 'installation_suspended' AND p.until > clock_timestamp()`)
+	})
+	pushed := w.push("change", map[string]string{"more.txt": conflicted + "more\n"}, control.None)
+	if _, err := w.ctl.UnsuspendInstallation(t.Context(), w.installation.ID, silent); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its end is found, and what was pushed", func() error { return w.shown(pushed.After) })
+	if _, err := w.ctl.DeleteInstallation(t.Context(), w.installation.ID, silent); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is missed", func() error { return w.some(`SELECT count(*) FROM ingest.installations WHERE lost_at IS NOT NULL`) })
+	last := int64(0)
+	asked := func() []control.Request {
+		t.Helper()
+		all, err := w.ctl.Requests(t.Context(), control.RequestFilter{After: last})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	for _, r := range asked() {
+		last = max(last, r.Seq)
+	}
+	eventually(t, "it has been looked at for some times", func() error { return w.some(`SELECT count(*) FROM ingest.installations WHERE misses > 5`) })
+	for _, r := range asked() {
+		if strings.HasSuffix(r.Path, "/access_tokens") {
+			t.Errorf("%s %s was asked for", r.Method, r.Path)
+		}
+	}
+}
+
 // TestArchiveAndDelete: an archived repository waits, and goes on when it is opened again; a deleted one is gone.
 func TestArchiveAndDelete(t *testing.T) {
 	w := sweeping(t)

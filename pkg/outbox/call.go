@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/fenceline-dev/fenceline/pkg/obs"
@@ -74,6 +75,7 @@ func (l *loop) call(ctx context.Context, c claimed, started time.Time) (mark, er
 	bounded, cancel := context.WithTimeout(ctx, l.d.settings.SendTimeout)
 	defer cancel()
 	var reply []byte
+	bounded = metadata.AppendToOutgoingContext(bounded, recordedKey, c.recordedAt.UTC().Format(time.RFC3339Nano))
 	err := l.peer.Invoke(bounded, methodOf(l.destination), c.payload, &reply, grpc.ForceCodecV2(raw{}))
 	if err != nil && ctx.Err() != nil { // this dispatcher stops: nothing is known, nothing counts
 		return mark{row: c, verdict: Verdict{Outcome: Released}}, err
@@ -85,6 +87,20 @@ func (l *loop) call(ctx context.Context, c claimed, started time.Time) (mark, er
 		m.err = errorText(err)
 	}
 	return m, err
+}
+
+// recordedKey is the metadata of a call that says when its message was written.
+const recordedKey = "fenceline-recorded-at"
+
+// RecordedAt returns when the message that a call delivers was written, by the clock of its sender's database. Messages
+// have no order: a receiver that keeps the time knows the later word. False for a call that no outbox made.
+func RecordedAt(ctx context.Context) (time.Time, bool) {
+	values := metadata.ValueFromIncomingContext(ctx, recordedKey)
+	if len(values) != 1 {
+		return time.Time{}, false
+	}
+	at, err := time.Parse(time.RFC3339Nano, values[0])
+	return at, err == nil
 }
 
 // undecodable are the texts by which a gRPC server says that it could not decode a request; the code

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -36,6 +37,32 @@ func TestDispatchesEachMessageOnce(t *testing.T) {
 	}
 	if e.rows(t, "claim IS NULL AND claimed_until IS NULL AND attempts = 1") != 200 {
 		t.Error("finished rows keep a claim or miss their attempt")
+	}
+}
+
+// TestCallSaysWhenItsMessageWasRecorded: the same time at every try.
+func TestCallSaysWhenItsMessageWasRecorded(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	said := make(chan metadata.MD, 2)
+	r := newReceiver(func(ctx context.Context, _, _ string) error {
+		out, _ := metadata.FromOutgoingContext(ctx)
+		said <- out
+		if len(said) == 1 {
+			return status.Error(codes.Internal, "once more")
+		}
+		return nil
+	})
+	e.enqueue(t, Message{Destination: settle, Request: text("x"), Key: "k"})
+	e.run(t, e.dispatcher(r, quick(Settings{Poll: 20 * time.Millisecond}), nil))
+	e.settles(t, "dispatched_at IS NULL")
+	first, ok1 := RecordedAt(metadata.NewIncomingContext(t.Context(), <-said))
+	again, ok2 := RecordedAt(metadata.NewIncomingContext(t.Context(), <-said))
+	if !ok1 || !ok2 || !first.Equal(again) || time.Since(first).Abs() > time.Minute {
+		t.Errorf("recorded at %s, then %s", first, again)
+	}
+	if _, ok := RecordedAt(t.Context()); ok {
+		t.Error("a call of its own was recorded")
 	}
 }
 

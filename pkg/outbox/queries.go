@@ -89,7 +89,7 @@ const dueSQL = `
         ORDER BY d.available_at, d.id
         LIMIT $3
           FOR UPDATE SKIP LOCKED))
-RETURNING o.id, o.tenant, o.key, o.payload, o.traceparent, o.attempts, o.available_at,
+RETURNING o.id, o.tenant, o.key, o.payload, o.traceparent, o.attempts, o.available_at, o.created_at,
           EXTRACT(EPOCH FROM clock_timestamp() - o.not_before)::float8`
 
 // The claim id is the whole fence: a takeover replaces it under the row's lock. That the lease has run

@@ -24,6 +24,7 @@ type claimed struct {
 	traceparent string
 	attempts    int
 	availableAt time.Time
+	recordedAt  time.Time
 	age         time.Duration // since NotBefore, when it was claimed
 }
 
@@ -121,7 +122,7 @@ func (t *trip) readClaim(claim uuid.UUID, rows pgx.Rows) error {
 			id   pgtype.UUID
 			secs float64
 		)
-		err := r.Scan(&id, &c.tenant, &c.key, &c.payload, &c.traceparent, &c.attempts, &c.availableAt, &secs)
+		err := r.Scan(&id, &c.tenant, &c.key, &c.payload, &c.traceparent, &c.attempts, &c.availableAt, &c.recordedAt, &secs)
 		c.id, c.age = id.Bytes, seconds(secs)
 		if t.rings {
 			c.attempts-- // counted in advance

@@ -107,6 +107,12 @@ func IsUnique(err error, constraint string) bool { return violates(err, "23505",
 // IsCheck reports whether err is a violation of the named check constraint; "" is any.
 func IsCheck(err error, constraint string) bool { return violates(err, "23514", constraint) }
 
+// IsText reports whether err is that the database takes no such text: it holds a zero byte, or isn't UTF-8.
+func IsText(err error) bool {
+	state := sqlState(err)
+	return state == "22021" || state == "22P05"
+}
+
 func violates(err error, code, constraint string) bool {
 	var pe *pgconn.PgError
 	return errors.As(err, &pe) && pe.Code == code && (constraint == "" || pe.ConstraintName == constraint)

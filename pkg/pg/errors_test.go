@@ -59,4 +59,7 @@ func TestViolations(t *testing.T) {
 	if pg.Constraint(err) != "nuts_pkey" || pg.Constraint(errors.New("x")) != "" {
 		t.Error("the constraint's name is lost")
 	}
+	if !pg.IsText(fmt.Errorf("load: %w", &pgconn.PgError{Code: "22021"})) || pg.IsText(err) || pg.IsText(nil) {
+		t.Error("a text that can't be stored is mistaken")
+	}
 }

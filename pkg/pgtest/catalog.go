@@ -56,20 +56,6 @@ func collect(ctx context.Context, t testing.TB, conn *pgx.Conn, query string, ar
 
 // checks are those of package pg, and some that need a judgement: their findings may be exceptions.
 var checks = append(slices.Clone(pg.Walls), []pg.Wall{
-	{ID: "C9", Means: "a foreign key without the tenant accepts another tenant's row", Query: `
-SELECT format('%I.%I', n.nspname, k.conname) FROM pg_constraint k JOIN pg_namespace n ON n.oid = k.connamespace
- WHERE k.contype = 'f' AND n.nspname = ANY ($1)
-   AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = k.confrelid AND a.attname = 'tenant')
-   AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey) AND a.attname = 'tenant')`},
-	// Not meant: one surrogate uuid, which nobody can guess, and tables whose tenant may be null,
-	// because the rows of the system share them.
-	{ID: "C10", Means: "a unique index without the tenant reveals that another tenant's value exists", Query: `
-SELECT i.indexrelid::regclass::text FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
-  JOIN pg_namespace n ON n.oid = c.relnamespace
-  JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = 'tenant' AND NOT t.attisdropped
- WHERE i.indisunique AND n.nspname = ANY ($1) AND t.attnotnull AND NOT t.attnum = ANY (i.indkey)
-   AND NOT (i.indnkeyatts = 1 AND EXISTS (SELECT FROM pg_attribute k
-            WHERE k.attrelid = c.oid AND k.attnum = i.indkey[0] AND k.atttypid = 'uuid'::regtype))`},
 	{ID: "C13", Means: "schema public must be closed", Query: `
 SELECT r.rolname::text FROM pg_roles r, unnest($1::text[]) AS s
  WHERE r.rolname IN ('fl_' || s, 'fl_' || s || '_tenant', 'fl_' || s || '_owner')

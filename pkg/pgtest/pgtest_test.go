@@ -107,6 +107,7 @@ func TestCatalogFindsEveryHole(t *testing.T) {
 
 func TestCatalogExceptions(t *testing.T) {
 	t.Parallel()
+	pgtest.Catalog(t, pgtest.New(t, forest("CREATE UNIQUE INDEX by ON acorn.nuts (name); COMMENT ON INDEX acorn.by IS 'across tenants: names are everybody''s';")))
 	d := pgtest.New(t, forest("CREATE UNIQUE INDEX by ON acorn.nuts (name);"))
 	pgtest.Catalog(t, d, "C10 acorn.by")
 	r := &recorder{TB: t}

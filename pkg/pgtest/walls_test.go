@@ -21,6 +21,8 @@ func TestCheckWallsRefusesEveryHole(t *testing.T) {
 		"C6 acorn.nuts":  "CREATE POLICY more ON acorn.nuts FOR SELECT TO fl_acorn_tenant USING (tenant = current_setting('fenceline.tenant')::uuid OR name = 'x')",
 		"C7 acorn.nuts":  "GRANT SELECT ON acorn.nuts TO PUBLIC",
 		"C8 acorn.f()":   "CREATE FUNCTION acorn.f() RETURNS int LANGUAGE sql LEAKPROOF AS 'SELECT 1'",
+		"C9 acorn.t_fk":  "CREATE TABLE acorn.t (nut uuid, CONSTRAINT t_fk FOREIGN KEY (nut) REFERENCES acorn.nuts (id))",
+		"C10 acorn.by":   "CREATE UNIQUE INDEX by ON acorn.nuts (name)",
 		"C11 acorn.nuts": "DROP POLICY nuts_tenant ON acorn.nuts",
 		"C12 fl_acorn b": "GRANT USAGE ON SCHEMA beech TO fl_acorn",
 		"C17 acorn.nuts": "ALTER POLICY nuts_tenant ON acorn.nuts USING (true)",

@@ -101,6 +101,9 @@ func (a Access) Allows(id certs.Identity, method string) bool {
 	caller := Caller(id.Kind)
 	if id.Kind == certs.KindService {
 		caller = Caller(id.Name)
+		if caller == Operator || caller == Client { // a service of that name is none
+			return false
+		}
 	}
 	return slices.Contains(a[method], caller)
 }

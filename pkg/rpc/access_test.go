@@ -60,6 +60,8 @@ func TestTheTableDecides(t *testing.T) {
 		"a service in the table":   {certs.Service("ingest"), map[string]string{"stats": ok, "another": ok}},
 		"a service elsewhere":      {certs.Service("publisher"), nil},
 		"a service named so":       {certs.Service("operator-x"), nil},
+		"a service named operator": {certs.Service("operator"), nil},
+		"a service named client":   {certs.Service("client"), nil},
 		"the server itself":        {certs.Service("ledger"), nil},
 		"an operator":              {certs.Operator("alice"), map[string]string{"list": ok, "no tenant": ok, "shouted": ok, "retry": ok, "reflection": ok}},
 		"an operator named ingest": {certs.Operator("ingest"), map[string]string{"list": ok, "no tenant": ok, "shouted": ok, "retry": ok, "reflection": ok}},

@@ -133,6 +133,8 @@ func (m mapper) status(ctx context.Context, method string, err error) *status.St
 		return newStatus(codes.Unavailable, ReasonDatabaseUnavailable, "the database is unavailable")
 	case errors.Is(err, pg.ErrNoTenant):
 		return newStatus(codes.InvalidArgument, ReasonInvalidRequest, "the request names no tenant")
+	case pg.IsText(err):
+		return newStatus(codes.InvalidArgument, ReasonInvalidRequest, "a text of the request holds a zero byte, or isn't UTF-8")
 	case errors.Is(err, context.DeadlineExceeded):
 		return status.New(codes.DeadlineExceeded, "the deadline passed")
 	case errors.Is(err, context.Canceled):

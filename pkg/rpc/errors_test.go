@@ -43,6 +43,7 @@ func TestErrorsOnTheWire(t *testing.T) {
 		"unknown outcome":  {fmt.Errorf("commit: %w: %w", pg.ErrUnknownOutcome, context.Canceled), codes.Unavailable, "OUTCOME_UNKNOWN", "the outcome is unknown, retry with the same key", 1},
 		"lock timeout":     {fmt.Errorf("load: %w", &pgconn.PgError{Code: "55P03", Message: "lock timeout"}), codes.Unavailable, "DATABASE_BUSY", "the database is busy", 1},
 		"no tenant":        {pg.ErrNoTenant, codes.InvalidArgument, "INVALID_REQUEST", "the request names no tenant", 0},
+		"zero byte":        {fmt.Errorf("load: %w", &pgconn.PgError{Code: "22021", Message: "0x00"}), codes.InvalidArgument, "INVALID_REQUEST", "a text of the request holds a zero byte, or isn't UTF-8", 0},
 		"bad SQL":          {&pgconn.PgError{Code: "42703", Message: "no column pin"}, codes.Internal, "INTERNAL", "internal error", 1},
 		"deadline":         {fmt.Errorf("load: %w", context.DeadlineExceeded), codes.DeadlineExceeded, "", "the deadline passed", 0},
 		"canceled":         {context.Canceled, codes.Canceled, "", "the call was cancelled", 0},

@@ -2,13 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/fenceline-dev/fenceline/migrations"
 	"github.com/fenceline-dev/fenceline/pkg/config"
 	"github.com/fenceline-dev/fenceline/pkg/migrate"
+	"github.com/fenceline-dev/fenceline/pkg/pg"
 )
 
 type migrateAll struct{}
@@ -47,8 +51,26 @@ func (c *migrateAll) Run(ctx context.Context) error {
 			passwords["fl_"+service] = password
 		}
 	}
-	return migrate.Run(ctx, migrate.Options{
+	err = migrate.Run(ctx, migrate.Options{
 		DSN: set.DSN.Reveal(), FS: migrations.FS, Passwords: passwords,
 		Log: func(what string) { fmt.Fprintln(os.Stdout, what) },
 	})
+	if err != nil {
+		return err
+	}
+	return walls(ctx, set.DSN)
+}
+
+// walls says, with the schemas in place, what a service would refuse to start on.
+func walls(ctx context.Context, dsn config.Secret) error {
+	services, err := migrate.Services(migrations.FS)
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(ctx, dsn.Reveal())
+	if err != nil {
+		return errors.New("the administrator's database can't be reached any more, to check the walls")
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	return pg.Holes(ctx, conn, services...)
 }

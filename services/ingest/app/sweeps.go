@@ -17,8 +17,8 @@ type SweepConfig struct {
 	Sweeps        bool          `env:"SWEEPS" envDefault:"true" doc:"look for what no delivery told; false: believe that every delivery comes"`
 	Deliveries    time.Duration `env:"SWEEP_DELIVERIES" envDefault:"1m" doc:"between looks at the App's delivery log for failed deliveries; jittered"`
 	Projects      time.Duration `env:"SWEEP_PROJECTS" envDefault:"1h" doc:"between listings of the open pull requests of one project; jittered"`
-	Installations time.Duration `env:"SWEEP_INSTALLATIONS" envDefault:"24h" doc:"between listings of the repositories of one installation; jittered"`
-	Poll          time.Duration `env:"SWEEP_POLL" envDefault:"5s" doc:"between looks for a project or an installation whose listing is due"`
+	Installations time.Duration `env:"SWEEP_INSTALLATIONS" envDefault:"24h" doc:"between looks at one installation: whether it is there and suspended, and which repositories it reaches; jittered"`
+	Poll          time.Duration `env:"SWEEP_POLL" envDefault:"5s" doc:"between looks for a project or an installation whose look is due"`
 	Retry         time.Duration `env:"SWEEP_RETRY" envDefault:"1m" doc:"before a listing that GitHub did not answer is tried again"`
 	Spacing       time.Duration `env:"SWEEP_SPACING" envDefault:"250ms" doc:"least time between two calls of GitHub by one sweep of one replica"`
 
@@ -78,7 +78,7 @@ func sweeps(cfg Config, p *boot.Process, s *store.Store, hub *github.GitHub, tar
 		GitHub: hub, Locator: hub, Targets: targets, Queue: s, Findings: s, Set: set, Slog: p.Log, Tracer: tracer, Metrics: metrics,
 	}
 	set.Every = c.Installations
-	installations := &sweep.Installations{GitHub: hub, Store: s, Set: set, Slog: p.Log, Metrics: metrics}
+	installations := &sweep.Installations{GitHub: hub, Store: s, Standing: s, Set: set, Slog: p.Log, Metrics: metrics}
 	p.Go("sweep of deliveries", deliveries.Run)
 	p.Go("sweep of projects", projects.Run)
 	p.Go("sweep of installations", installations.Run)

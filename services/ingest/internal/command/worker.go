@@ -72,6 +72,7 @@ const (
 	reasonNoAnswer = "permission_unknown"
 	reasonUnknown  = "command_unknown"
 	reasonNoTarget = "target_unknown"
+	reasonLeft     = "project_not_enrolled" // dropped without a word: there is nobody to tell
 )
 
 // Worker looks into commands.
@@ -141,8 +142,12 @@ func (w *Worker) carryOut(ctx context.Context, c ingest.Command) {
 	}
 }
 
-// decide asks what has to be asked, and says how the command ends.
+// decide asks what has to be asked, and says how the command ends. Of an installation that was deleted nobody
+// asks for a token again.
 func (w *Worker) decide(ctx context.Context, c ingest.Command) (ingest.Outcome, error) {
+	if c.Left {
+		return ingest.Outcome{Result: ingest.Dropped, Reason: reasonLeft}, nil
+	}
 	if c.Expired() {
 		return c.Refuse(reasonExpired, ingest.SayExpired), nil
 	}
@@ -205,7 +210,7 @@ func (w *Worker) finish(ctx context.Context, c ingest.Command, o ingest.Outcome)
 	defer cancel()
 	err := w.Store.FinishCommand(ctx, c, o)
 	if errors.Is(err, ingest.ErrNotEnrolled) || errors.Is(err, ingest.ErrInstallationDeleted) {
-		o = ingest.Outcome{Result: ingest.Dropped, Reason: "project_not_enrolled"}
+		o = ingest.Outcome{Result: ingest.Dropped, Reason: reasonLeft}
 		err = w.Store.FinishCommand(ctx, c, o)
 	}
 	if errors.Is(err, ingest.ErrClaimLost) {

@@ -135,6 +135,8 @@ func TestOutcomes(t *testing.T) {
 	}
 	late := said(ingest.VerbReview)
 	late.Age = 25 * time.Hour
+	left, clickedLeft := said(ingest.VerbExplain), clicked(ingest.ByCheckRun)
+	left.Left, left.Age, clickedLeft.Left = true, 25*time.Hour, true
 	third := said(ingest.VerbReview)
 	third.Tries = 3
 	for what, tc := range map[string]struct {
@@ -148,15 +150,17 @@ func TestOutcomes(t *testing.T) {
 		"rerun": {&world{may: true}, said(ingest.VerbRerun), ingest.Outcome{
 			Result: ingest.Accepted, Reason: "rerun", Reply: reply(eyes, ""), Requests: []ingest.Asked{request(ingest.FromCommand, "1", 5, true)},
 		}},
-		"explain":             {&world{may: true, target: "t"}, said(ingest.VerbExplain), ingest.Outcome{Result: ingest.Accepted, Reason: "explain", Reply: reply(up, "Reviewed.")}},
-		"explain nothing":     {&world{may: true}, said(ingest.VerbExplain), ingest.Outcome{Result: ingest.Accepted, Reason: "explain", Reply: reply(up, ingest.SayNothing)}},
-		"pause":               {&world{may: true, target: "t"}, said(ingest.VerbPause), ingest.Outcome{Result: ingest.Accepted, Reason: "pause", Reply: reply(up, "")}},
-		"resume nothing":      {&world{may: true}, said(ingest.VerbResume), ingest.Outcome{Result: ingest.Refused, Reason: "target_unknown", Reply: reply(no, ingest.SayNoTarget)}},
-		"unknown":             {&world{may: true}, said(ingest.VerbUnknown), ingest.Outcome{Result: ingest.Refused, Reason: "command_unknown", Reply: reply(no, ingest.SayVerbs)}},
-		"without permission":  {&world{}, said(ingest.VerbPause), ingest.Outcome{Result: ingest.Refused, Reason: "no_write_permission", Reply: reply(no, ingest.SayPermission)}},
-		"too late":            {&world{may: true}, late, ingest.Outcome{Result: ingest.Refused, Reason: "expired", Reply: reply(no, ingest.SayExpired)}},
-		"no word of GitHub's": {&world{denied: final}, third, ingest.Outcome{Result: ingest.Refused, Reason: "permission_unknown", Reply: reply(no, ingest.SayAway)}},
-		"a project removed":   {&world{may: true, removed: true}, said(ingest.VerbReview), ingest.Outcome{Result: ingest.Dropped, Reason: "project_not_enrolled"}},
+		"explain":               {&world{may: true, target: "t"}, said(ingest.VerbExplain), ingest.Outcome{Result: ingest.Accepted, Reason: "explain", Reply: reply(up, "Reviewed.")}},
+		"explain nothing":       {&world{may: true}, said(ingest.VerbExplain), ingest.Outcome{Result: ingest.Accepted, Reason: "explain", Reply: reply(up, ingest.SayNothing)}},
+		"pause":                 {&world{may: true, target: "t"}, said(ingest.VerbPause), ingest.Outcome{Result: ingest.Accepted, Reason: "pause", Reply: reply(up, "")}},
+		"resume nothing":        {&world{may: true}, said(ingest.VerbResume), ingest.Outcome{Result: ingest.Refused, Reason: "target_unknown", Reply: reply(no, ingest.SayNoTarget)}},
+		"unknown":               {&world{may: true}, said(ingest.VerbUnknown), ingest.Outcome{Result: ingest.Refused, Reason: "command_unknown", Reply: reply(no, ingest.SayVerbs)}},
+		"without permission":    {&world{}, said(ingest.VerbPause), ingest.Outcome{Result: ingest.Refused, Reason: "no_write_permission", Reply: reply(no, ingest.SayPermission)}},
+		"too late":              {&world{may: true}, late, ingest.Outcome{Result: ingest.Refused, Reason: "expired", Reply: reply(no, ingest.SayExpired)}},
+		"no word of GitHub's":   {&world{denied: final}, third, ingest.Outcome{Result: ingest.Refused, Reason: "permission_unknown", Reply: reply(no, ingest.SayAway)}},
+		"a project removed":     {&world{may: true, removed: true}, said(ingest.VerbReview), ingest.Outcome{Result: ingest.Dropped, Reason: "project_not_enrolled"}},
+		"uninstalled meanwhile": {&world{denied: errors.New("asked for a token")}, left, ingest.Outcome{Result: ingest.Dropped, Reason: "project_not_enrolled"}},
+		"uninstalled, a check":  {&world{away: errors.New("asked")}, clickedLeft, ingest.Outcome{Result: ingest.Dropped, Reason: "project_not_enrolled"}},
 		"a check run": {&world{numbers: []int64{7}}, clicked(ingest.ByCheckRun), ingest.Outcome{
 			Result: ingest.Accepted, Reason: "rerun", Requests: []ingest.Asked{request(ingest.FromRerun, "guid", 7, true)},
 		}},

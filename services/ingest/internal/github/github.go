@@ -51,9 +51,8 @@ func (g *GitHub) Repository(ctx context.Context, installation, repository int64)
 // that is. A failure of class Gone: through none.
 func (g *GitHub) InstallationOf(ctx context.Context, repository int64) (ingest.Installed, error) {
 	var got struct {
-		ID        int64      `json:"id"`
-		Account   account    `json:"account"`
-		Suspended *time.Time `json:"suspended_at"`
+		ID      int64   `json:"id"`
+		Account account `json:"account"`
 	}
 	if _, err := g.app.JWT().Get(ctx, fmt.Sprintf("repositories/%d/installation", repository), &got); err != nil {
 		return ingest.Installed{}, fmt.Errorf("find installation: %w", err)
@@ -62,6 +61,24 @@ func (g *GitHub) InstallationOf(ctx context.Context, repository int64) (ingest.I
 		return ingest.Installed{}, fmt.Errorf("find installation: %w", unexpected())
 	}
 	return ingest.Installed{ID: got.ID, Account: ingest.Account(got.Account)}, nil
+}
+
+// Installation asks, as the App itself and so without a token, how an installation stands. A failure of class
+// Gone: there is none.
+func (g *GitHub) Installation(ctx context.Context, installation int64) (ingest.InstallationNow, error) {
+	var got struct {
+		ID        int64      `json:"id"`
+		Account   account    `json:"account"`
+		Suspended *time.Time `json:"suspended_at"`
+		UpdatedAt time.Time  `json:"updated_at"`
+	}
+	if _, err := g.app.JWT().Get(ctx, fmt.Sprintf("app/installations/%d", installation), &got); err != nil {
+		return ingest.InstallationNow{}, fmt.Errorf("read installation: %w", err)
+	}
+	if got.ID != installation || got.Account.ID == 0 || got.UpdatedAt.IsZero() {
+		return ingest.InstallationNow{}, fmt.Errorf("read installation: %w", unexpected())
+	}
+	return ingest.InstallationNow{Account: ingest.Account(got.Account), Suspended: got.Suspended != nil, UpdatedAt: got.UpdatedAt.UTC()}, nil
 }
 
 // unexpected is an answer that can't be GitHub's: nothing is decided by it, and it may be asked again.
@@ -88,5 +105,5 @@ func (g *GitHub) Repositories(ctx context.Context, installation int64, page int)
 		}
 		list = append(list, ingest.Repository{ID: r.ID, Name: r.Name, Owner: ingest.Account(r.Owner)})
 	}
-	return list, resp.NextPage, nil
+	return list, following(page, resp.NextPage, len(got.Repositories)), nil
 }

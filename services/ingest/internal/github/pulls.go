@@ -48,7 +48,18 @@ func (g *GitHub) OpenPulls(ctx context.Context, installation, repository int64, 
 		}
 		list = append(list, p.read())
 	}
-	return list, resp.NextPage, nil
+	return list, following(page, resp.NextPage, len(list)), nil
+}
+
+// mostPages bounds a listing that GitHub says goes on and on.
+const mostPages = 1000
+
+// following is the page that GitHub says is next, 0 after the last: one that leads back, or follows an empty one, is none.
+func following(page, next, found int) int {
+	if next != page+1 || next > mostPages || found == 0 {
+		return 0
+	}
+	return next
 }
 
 // Pull reads one pull request.

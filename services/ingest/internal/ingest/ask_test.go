@@ -87,7 +87,13 @@ func TestParsePullRequestURL(t *testing.T) {
 		"github.com/acme/rocket/pull/7":                            "",
 		"https:///acme/rocket/pull/7":                              "",
 		"https://github.com//rocket/pull/7":                        "",
-		"":                                                         "",
+		"https://github.com/ac%00me/rocket/pull/7":                 "",
+		"https://github.com/ac%ffme/rocket/pull/7":                 "",
+		"https://github.com/acme/rocket%0a/pull/7":                 "",
+		"https://github.com/acme/rocket/pull/+7":                   "",
+		"https://github.com/acme%2Frocket/pull/7":                  "",
+		"https://github.com/acme/rocket/pull/7%2F..%2F9":           "",
+		"": "",
 	} {
 		host, name, number, err := ParsePullRequestURL(address)
 		if want == "" {

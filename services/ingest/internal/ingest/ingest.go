@@ -38,6 +38,8 @@ var (
 	ErrAccountUnknown = errors.New("the installation is not bound to the tenant")
 	// ErrProjectTaken: the repository is enrolled under another tenant.
 	ErrProjectTaken = errors.New("the repository is enrolled under another tenant")
+	// ErrTenantErased: the tenant has uninstalled so long ago that its content was erased, or is being erased.
+	ErrTenantErased = errors.New("the tenant was erased: bind the account without a tenant, as a new one")
 	// ErrInstallationTaken: the installation belongs to another account.
 	ErrInstallationTaken = errors.New("the installation belongs to another account")
 	// ErrInstallationDeleted: the App was uninstalled there.

@@ -7,7 +7,9 @@ import "strings"
 type markdown struct {
 	fence   string // what closes the code block that is open
 	until   string // what ends the raw HTML that is open, in lower case
-	quoting bool   // a quote goes on with every line up to a blank one
+	quoting bool   // a quote, or what is hidden, goes on with every line up to a blank one
+	span    string // the backticks of a code span that is open: it may go on over the lines of a paragraph
+	within  int    // elements that are open of those that quote
 }
 
 // raw is HTML that hides or quotes what it holds: how it begins and how it ends.
@@ -19,6 +21,9 @@ var raw = []struct{ from, until string }{
 	{"<?", "?>"},
 	{"<![cdata[", "]]>"},
 }
+
+// quotes are elements that show what they hold as somebody else's, or as code, with Markdown in it.
+var quotes = []string{"blockquote", "code", "samp", "kbd"}
 
 // text takes the next line and reports whether it is plain text from its first character on.
 func (m *markdown) text(line string) bool {
@@ -32,7 +37,7 @@ func (m *markdown) text(line string) bool {
 		m.html(strings.ToLower(line))
 		return false
 	case strings.TrimSpace(line) == "":
-		m.quoting = false
+		m.quoting, m.span = false, ""
 		return false
 	}
 	indent, rest := indented(line)
@@ -40,14 +45,75 @@ func (m *markdown) text(line string) bool {
 	case indent > 3: // code, or a list's
 		return false
 	case opens(rest) != "":
-		m.fence, m.quoting = opens(rest), false
+		m.fence, m.quoting, m.span = opens(rest), false, ""
 		return false
 	case rest[0] == '>':
 		m.quoting = true
 		return false
 	}
+	plain := !m.quoting && indent == 0 && m.span == "" && m.within == 0
 	m.html(strings.ToLower(rest))
-	return !m.quoting && indent == 0
+	m.spans(rest)
+	m.elements(strings.ToLower(rest))
+	m.quoting = m.quoting || listed(rest)[0] == '>' || hides(rest)
+	return plain
+}
+
+// listed returns what follows the marks of the list items that a line begins, or the line.
+func listed(line string) string {
+	for {
+		mark := strings.TrimLeft(line, "0123456789")
+		if mark == line && !strings.ContainsAny(line[:1], "-+*") || mark != line && !strings.HasPrefix(mark, ".") && !strings.HasPrefix(mark, ")") {
+			return line
+		}
+		rest := strings.TrimLeft(mark[1:], " \t")
+		if rest == "" || rest == mark[1:] {
+			return line
+		}
+		line = rest
+	}
+}
+
+// hides reports whether a line leaves open what shows nothing of the lines that follow it, up to a blank one: a
+// tag's attribute, or a link's title.
+func hides(line string) bool {
+	if tag := strings.LastIndexByte(line, '<'); tag >= 0 && tag+1 < len(line) && !strings.Contains(line[tag:], ">") {
+		c := line[tag+1] | ' '
+		if c >= 'a' && c <= 'z' || c == '/' || c == '!' && !strings.HasPrefix(line[tag:], "<!--") {
+			return true
+		}
+	}
+	if link := strings.LastIndex(line, "]("); link >= 0 && !strings.Contains(line[link:], ")") {
+		return true
+	}
+	return line[0] == '[' && strings.Contains(line, "]:")
+}
+
+// spans follows code spans through a line (CommonMark 0.31, section 6.1). One that nothing closes is none, in the end;
+// what stands between is doubtful.
+func (m *markdown) spans(line string) {
+	for i := 0; i < len(line); i++ {
+		switch {
+		case line[i] == '\\' && m.span == "":
+			i++
+		case line[i] == '`':
+			n := len(line[i:]) - len(strings.TrimLeft(line[i:], "`"))
+			if run := line[i : i+n]; m.span == "" {
+				m.span = run
+			} else if m.span == run {
+				m.span = ""
+			}
+			i += n - 1
+		}
+	}
+}
+
+// elements follows quoting elements through a line.
+func (m *markdown) elements(line string) {
+	for _, name := range quotes {
+		m.within += strings.Count(line, "<"+name) - strings.Count(line, "</"+name)
+	}
+	m.within = max(m.within, 0)
 }
 
 // html follows raw HTML through a line. A comment counts wherever in a line it begins, and to the end of the

@@ -41,10 +41,11 @@ type Command struct {
 	TraceParent    string
 	CreatedAt      time.Time
 
-	Claim    [16]byte // names one turn of one worker
-	Tries    int      // this one included
-	Age      time.Duration
-	Refusals int // of the same account in the same project, of late
+	Claim    [16]byte      // names one turn of one worker
+	Tries    int           // this one included
+	Age      time.Duration // since it was given, or its installation was last held
+	Refusals int           // of the same account in the same project, of late
+	Left     bool          // its repository is not the tenant's any more, or the App was uninstalled: nobody is asked
 }
 
 // CommandOf returns what an admitted event asks for; false where it asks for nothing. It bears its receipt's id.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 var (
@@ -73,15 +75,15 @@ func (r ReviewRequest) ActivityID() string {
 // ParsePullRequestURL reads https://host/owner/name/pull/7, with whatever a page's address has after it.
 func ParsePullRequestURL(address string) (host, repository string, number int64, err error) {
 	u, err := url.Parse(strings.TrimSpace(address))
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawPath != "" {
 		return "", "", 0, ErrPullRequestURL
 	}
 	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
-	if len(parts) < 4 || parts[0] == "" || parts[1] == "" || parts[2] != "pull" {
+	if len(parts) < 4 || !utf8.ValidString(u.Path) || strings.ContainsFunc(u.Path, unicode.IsControl) || parts[0] == "" || parts[1] == "" || parts[2] != "pull" {
 		return "", "", 0, ErrPullRequestURL
 	}
 	number, err = strconv.ParseInt(parts[3], 10, 64)
-	if err != nil || number <= 0 {
+	if err != nil || number <= 0 || parts[3][0] == '+' {
 		return "", "", 0, ErrPullRequestURL
 	}
 	return strings.ToLower(u.Hostname()), parts[0] + "/" + parts[1], number, nil

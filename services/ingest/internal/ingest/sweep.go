@@ -38,13 +38,19 @@ type Target struct {
 	Claimed  bool // it may have been read just before it changed
 	Resolved int64
 	Touched  time.Time // when anything last happened to it
+
+	Installation int64
+	Elsewhere    bool // under another installation than its project's: what waits there may wait for ever
 }
 
 // differs says that a pull request as GitHub shows it is news to its target: head, base or state are not as
-// they were last read. One that is due and unclaimed will be read anyway; one whose lifecycle has ended, of
+// they were last read, or it is known under an installation that is not its project's any more. One that is due and
+// unclaimed will be read anyway; one whose lifecycle has ended, of
 // which nothing is known any more, rests until something happens to it.
 func (t Target) differs(h Hint) bool {
 	switch {
+	case t.Elsewhere && (t.Due || t.State != ""):
+		return true
 	case t.Due && (!t.Claimed || t.State == ""):
 		return false
 	case t.State == "":
@@ -100,7 +106,7 @@ func (c *Comparison) Page(list []PullRequest) []Seen {
 func (c *Comparison) Left() []Target {
 	var left []Target
 	for _, t := range c.left {
-		if t.State != "" && !t.Due {
+		if t.State != "" && !t.Due || t.Due && t.Elsewhere {
 			left = append(left, t)
 		}
 	}
@@ -150,9 +156,29 @@ func (p SweptProject) Under(login string) string {
 	return login + "/" + name
 }
 
-// SweptInstallation is an installation whose repositories are being listed.
+// SweptInstallation is an installation that is being looked at.
 type SweptInstallation struct {
 	Installation
-	Claim [16]byte  // of this listing
+	Claim [16]byte  // of this look
 	Since time.Time // when it began: what was removed since stays so
+}
+
+// InstallationNow is an installation as GitHub shows it to the App itself.
+type InstallationNow struct {
+	Account   Account
+	Suspended bool
+	UpdatedAt time.Time
+}
+
+// Stands says what a look at an installation changes: a suspension, or its end, that no event told of. What GitHub
+// showed before the event that set the state changes nothing.
+func (k Integration) Stands(now InstallationNow) Change {
+	switch {
+	case now.Account.ID != k.InstalledBy, now.UpdatedAt.Before(k.InstallationChanged):
+	case now.Suspended && k.InstallationState == InstallationActive:
+		return Change{Kind: ChangeSuspended, State: InstallationSuspended}
+	case !now.Suspended && k.InstallationState == InstallationSuspended:
+		return Change{Kind: ChangeUnsuspended, State: InstallationActive, Lists: true}
+	}
+	return Change{}
 }

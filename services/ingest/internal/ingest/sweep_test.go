@@ -42,6 +42,10 @@ func TestCompare(t *testing.T) {
 		"claimed, never read":           {&Target{Number: 1, Due: true, Claimed: true}, shown(1, "b"), false},
 		"never read, due":               {&Target{Number: 1, Due: true}, shown(1, "b"), false},
 		"its lifecycle ended":           {&Target{Number: 1, Touched: noon}, shown(1, "b"), false},
+		"due, of another installation":  {&Target{Number: 1, State: "open", HeadSHA: "a", BaseRef: "main", Due: true, Elsewhere: true}, shown(1, "a"), true},
+		"never read, elsewhere":         {&Target{Number: 1, Due: true, Elsewhere: true}, shown(1, "a"), true},
+		"at rest, elsewhere":            {&Target{Number: 1, State: "open", HeadSHA: "a", BaseRef: "main", Elsewhere: true}, shown(1, "a"), true},
+		"ended, elsewhere":              {&Target{Number: 1, Touched: noon, Elsewhere: true}, shown(1, "b"), false},
 		"something happened since then": {&Target{Number: 1, Touched: noon.Add(-time.Second)}, shown(1, "b"), true},
 	} {
 		var known []Target
@@ -65,6 +69,10 @@ func TestLeft(t *testing.T) {
 	t.Parallel()
 	c := Compare([]Target{read(1, "a"), read(2, "a"), {Number: 3, Due: true}, {Number: 4}, {Number: 5, State: "open", Due: true}})
 	c.Page([]PullRequest{shown(1, "a")})
+	elsewhere := Compare([]Target{{Number: 6, Due: true, Elsewhere: true}})
+	if left := elsewhere.Left(); len(left) != 1 {
+		t.Errorf("left %+v", left)
+	}
 	left := c.Left()
 	if len(left) != 1 || left[0].Number != 2 {
 		t.Fatalf("left %+v", left)

@@ -24,6 +24,7 @@ func (s *Scheduler) Live(ctx context.Context, tenant ingest.TenantID, project in
 			all = append(all, ingest.Target{
 				Number: t.GetPullRequest().GetNumber(), State: readStates[t.GetState()], HeadSHA: t.GetHeadSha(), BaseRef: t.GetBaseRef(),
 				Due: t.GetDueAt() != nil, Claimed: t.GetClaimed(), Resolved: t.GetResolvedGeneration(), Touched: t.GetTouchedAt().AsTime(),
+				Installation: t.GetPullRequest().GetInstallationId(),
 			})
 		}
 		if req.PageToken = page.GetNextPageToken(); req.PageToken == "" {

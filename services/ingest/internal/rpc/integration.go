@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -35,7 +36,7 @@ func NewIntegrations(enrol enroller, dir directory) *Integrations {
 // BindInstallation binds an account to a tenant and records its installation.
 func (s *Integrations) BindInstallation(ctx context.Context, req *ingestv1.BindInstallationRequest) (*ingestv1.BindInstallationResponse, error) {
 	bound, err := s.enrol.Bind(ctx, ingest.Installation{
-		Tenant: ingest.TenantID(id(req.GetTenant())), Host: req.GetHost(), ID: req.GetInstallationId(),
+		Tenant: ingest.TenantID(id(req.GetTenant())), Host: strings.ToLower(req.GetHost()), ID: req.GetInstallationId(),
 		Account: ingest.Account{ID: req.GetAccountId(), Login: req.GetAccount()},
 	})
 	if err != nil {
@@ -47,7 +48,7 @@ func (s *Integrations) BindInstallation(ctx context.Context, req *ingestv1.BindI
 // EnrollProject enrols a repository of a bound account.
 func (s *Integrations) EnrollProject(ctx context.Context, req *ingestv1.EnrollProjectRequest) (*ingestv1.EnrollProjectResponse, error) {
 	p, err := s.enrol.Enrol(ctx, ingest.Project{
-		Tenant: ingest.TenantID(id(req.GetTenant())), Host: req.GetHost(), InstallationID: req.GetInstallationId(),
+		Tenant: ingest.TenantID(id(req.GetTenant())), Host: strings.ToLower(req.GetHost()), InstallationID: req.GetInstallationId(),
 		RepositoryID: req.GetRepositoryId(), Repository: req.GetRepository(), Surfaces: surfacesIn(req.GetSurfaces()),
 	})
 	if err != nil {

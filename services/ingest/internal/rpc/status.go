@@ -16,6 +16,7 @@ import (
 var Errors = []rpc.Map{
 	{Err: ingest.ErrNotFound, Code: codes.NotFound, Reason: "NOT_FOUND"},
 	{Err: ingest.ErrAccountBound, Code: codes.AlreadyExists, Reason: "ACCOUNT_BOUND"},
+	{Err: ingest.ErrTenantErased, Code: codes.FailedPrecondition, Reason: "TENANT_ERASED"},
 	{Err: ingest.ErrAccountUnknown, Code: codes.FailedPrecondition, Reason: "INSTALLATION_NOT_BOUND"},
 	{Err: ingest.ErrProjectTaken, Code: codes.AlreadyExists, Reason: "PROJECT_ENROLLED"},
 	{Err: ingest.ErrInstallationTaken, Code: codes.AlreadyExists, Reason: "INSTALLATION_BOUND"},

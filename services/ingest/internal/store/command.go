@@ -97,9 +97,13 @@ func commandArgs(c ingest.Command) pgx.NamedArgs {
 
 func scanCommand(row pgx.CollectableRow) (c ingest.Command, err error) {
 	var age float64
+	var now int64 // the installation to ask
 	err = row.Scan(&c.ID, &c.Tenant, &c.Project, &c.Source, &c.Cause, &c.Verb, &c.Host, &c.InstallationID, &c.Repository.ID,
 		&c.Repository.Name, &c.Number, &c.CommentID, &c.By.ID, &c.By.Login, &c.ExternalID, &c.HeadSHA, &c.TraceParent, &c.CreatedAt,
-		&c.Claim, &c.Tries, &age, &c.Refusals)
+		&c.Claim, &c.Tries, &age, &c.Refusals, &now)
+	if c.Left = now == 0; !c.Left {
+		c.InstallationID = now
+	}
 	c.Age = time.Duration(age * float64(time.Second))
 	return c, err
 }

@@ -98,6 +98,9 @@ func TestCommandOfARemovedProject(t *testing.T) {
 	deliver(t, s, "command", says(1, 5, "/fenceline review"))
 	deliver(t, s, "removed", repositories("removed", acmeInstalled, acme, 1, rocket))
 	c := only(t, claim(t, s, 1))
+	if !c.Left {
+		t.Error("GitHub would be asked about a repository that was removed")
+	}
 	if err := s.FinishCommand(t.Context(), c, c.Accept(ingest.Eyes, "", c.Asks(c.Number, false))); !errors.Is(err, ingest.ErrNotEnrolled) {
 		t.Fatal(err)
 	}
@@ -106,6 +109,73 @@ func TestCommandOfARemovedProject(t *testing.T) {
 	}
 	if rows, told := requests(t, d); rows+told != 0 {
 		t.Errorf("%d requests, %d activities", rows, told)
+	}
+}
+
+// TestWhoIsAskedAboutACommand: the installation that the project has now, and none once the App was uninstalled.
+func TestWhoIsAskedAboutACommand(t *testing.T) {
+	t.Parallel()
+	s, d := setup(t, everybody)
+	deliver(t, s, "command", says(1, 5, "/fenceline review"))
+	again := func() ingest.Command {
+		t.Helper()
+		exec(t, d, "UPDATE ingest.commands SET claim_until = clock_timestamp() WHERE claim_id IS NOT NULL")
+		return only(t, claim(t, s, 1))
+	}
+	if c := again(); c.Left || c.InstallationID != acmeInstalled {
+		t.Errorf("as it came: %d, left %v", c.InstallationID, c.Left)
+	}
+	if err := s.Resettle(t.Context(), listed(t, s, d), ingest.WhereAgain, ingest.Installed{ID: 71, Account: acme}); err != nil {
+		t.Fatal(err)
+	}
+	if c := again(); c.Left || c.InstallationID != 71 {
+		t.Errorf("installed anew: %d, left %v", c.InstallationID, c.Left)
+	}
+	deliver(t, s, "suspended", installation("suspend", 71, acme, 1))
+	if c := again(); c.Left {
+		t.Error("a suspension is a pause, and the command has left")
+	}
+	deliver(t, s, "deleted", installation("deleted", 71, acme, 2))
+	if c := again(); !c.Left {
+		t.Errorf("installation %d is asked after it was deleted", c.InstallationID)
+	}
+}
+
+// TestSuspensionAgesNoCommand: what waited for days while its installation gave no token is still taken up.
+func TestSuspensionAgesNoCommand(t *testing.T) {
+	t.Parallel()
+	s, d := setup(t, everybody)
+	deliver(t, s, "command", says(1, 5, "/fenceline review"))
+	exec(t, d, "UPDATE ingest.commands SET created_at = created_at - interval '5 days'")
+	c := only(t, claim(t, s, 1))
+	if !c.Expired() {
+		t.Errorf("not expired at %s", c.Age)
+	}
+	if err := s.PostponeCommand(t.Context(), c, 10*time.Minute, true, "suspended"); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, d, "UPDATE ingest.commands SET available_at = clock_timestamp()")
+	exec(t, d, "UPDATE ingest.installations SET paused_until = clock_timestamp()")
+	if c = only(t, claim(t, s, 1)); c.Expired() {
+		t.Errorf("expired at %s after a suspension", c.Age)
+	}
+}
+
+// TestCommandsAreFairBetweenTenants: thousands of commands of one tenant, all of them older, don't hold up another's one.
+func TestCommandsAreFairBetweenTenants(t *testing.T) {
+	t.Parallel()
+	s, d := setup(t, everybody)
+	deliver(t, s, "first", says(1, 1, "/fenceline review"))
+	exec(t, d, `
+		INSERT INTO ingest.commands (id, tenant, project_id, source, cause, verb, host, installation_id, repository_id, number, comment_id, account_id, login)
+		SELECT gen_random_uuid(), c.tenant, c.project_id, 'comment', n::text, 'review', c.host, c.installation_id, c.repository_id, n, n, c.account_id, c.login
+		  FROM ingest.commands AS c, generate_series(2, 5000) AS n`)
+	e := says(9001, 5, "/fenceline review")
+	e.InstallationID, e.Repository = zenithInstalled, kite
+	deliver(t, s, "other", e)
+	theirs := tenantOfAccount(t, d, zenith)
+	if first, second := only(t, claim(t, s, 1)), only(t, claim(t, s, 1)); first.Tenant != theirs && second.Tenant != theirs {
+		t.Error("the backlog of one tenant hides the other's command")
 	}
 }
 

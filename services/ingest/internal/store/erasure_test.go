@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -136,6 +137,13 @@ func TestReceiptsOfTheErasedAreTakenOnce(t *testing.T) {
 	}
 	deliver(t, s, "installed", installation("created", 71, acme, 12, rocket))
 	anew := tenantOfAccount(t, d, acme)
+	for _, state := range []string{"done", "erasing"} {
+		admin(t, d, `UPDATE ingest.erasures SET state = $1, done_at = CASE WHEN $1 = 'done' THEN clock_timestamp() END`, state)
+		_, err := s.Bind(t.Context(), ingest.Installation{Tenant: mine, Host: host, ID: 72, Account: ingest.Account{ID: 7272, Login: "late"}})
+		if !errors.Is(err, ingest.ErrTenantErased) {
+			t.Errorf("bound to a tenant whose erasure is %s: %v", state, err)
+		}
+	}
 	if anew == mine {
 		t.Fatal("whoever installs while an erasure is under way is met by it")
 	}

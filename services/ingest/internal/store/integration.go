@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,6 +29,8 @@ func (s *Store) bind(ctx context.Context, tx *pg.Tx, b binding) (tenant ingest.T
 	asked := b.tenant
 	if asked == uuid.Nil {
 		asked = newID()
+	} else if err := notErased(ctx, tx, asked); err != nil {
+		return tenant, err
 	}
 	err = tx.QueryRow(ctx, bindAccount, pgx.NamedArgs{
 		"tenant": asked, "host": b.host, "account": b.account.ID, "login": b.account.Login,
@@ -46,6 +49,19 @@ func (s *Store) bind(ctx context.Context, tx *pg.Tx, b binding) (tenant ingest.T
 	}
 	tx.OnCommit(s.known.forget)
 	return tenant, nil
+}
+
+// notErased is ErrTenantErased for a tenant whose erasure has begun: it must not meet new work.
+func notErased(ctx context.Context, tx *pg.Tx, tenant uuid.UUID) error {
+	var state string
+	err := tx.QueryRow(ctx, erasureOf, pgx.NamedArgs{"tenant": tenant}).Scan(&state)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), err == nil && state == "waiting":
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for an erasure: %w", err)
+	}
+	return ingest.ErrTenantErased
 }
 
 func integrationArgs(o owner) pgx.NamedArgs {
@@ -143,7 +159,7 @@ func (s *Store) apply(ctx context.Context, tx *pg.Tx, r ingest.Receipt, o owner,
 			}
 		}
 	}
-	if c.Lists {
+	if c.State != "" || c.Lists { // also so that what began to be listed before this goes no further
 		for _, sql := range []string{nudgeInstallation, listInstallation} {
 			if _, err := tx.Exec(ctx, sql, pgx.NamedArgs{"tenant": r.Tenant, "host": o.host, "installation": o.installation}); err != nil {
 				return fmt.Errorf("list projects of installation: %w", err)

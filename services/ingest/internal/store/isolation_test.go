@@ -24,16 +24,13 @@ func TestQueriesPrepare(t *testing.T) {
 	}
 }
 
-// TestCatalog: the exceptions are what makes an account, an installation or a repository belong to one
-// tenant alone.
 func TestCatalog(t *testing.T) {
 	t.Parallel()
 	alone := fstest.MapFS{} // the other services' schemas have tests of their own
 	for _, file := range must(fs.Glob(migrations.FS, "ingest/*.sql")) {
 		alone[file] = &fstest.MapFile{Data: must(fs.ReadFile(migrations.FS, file))}
 	}
-	pgtest.Catalog(t, pgtest.New(t, alone),
-		"C10 ingest.accounts_bound_once", "C10 ingest.installations_once", "C10 ingest.projects_once")
+	pgtest.Catalog(t, pgtest.New(t, alone))
 }
 
 func must[T any](v T, err error) T {

@@ -114,32 +114,11 @@ func choose(ctx context.Context, tx *pg.Tx, tenant ingest.TenantID, project inge
 func (s *Store) Replay(ctx context.Context, id ingest.ReceiptID, key string) (replay int32, activity string, err error) {
 	err = s.db.System(ctx, func(tx *pg.Tx) error {
 		r, err := collectOne(ctx, tx, lockDelivery, pgx.NamedArgs{"receipt": id}, scanReceipt)
-		if err != nil {
-			return err
-		}
-		if err := replayable(ctx, tx, &r); err != nil {
-			return err
-		}
-		args := pgx.NamedArgs{"tenant": r.Tenant, "project": r.Project, "receipt": id, "key": key}
-		var used ingest.ReceiptID
-		err = tx.QueryRow(ctx, getReplay, args).Scan(&used, &replay)
-		switch {
-		case err == nil && used != id:
-			return ingest.ErrKeyConflict
-		case err == nil:
+		if err == nil {
+			replay, err = s.replay(ctx, tx, r, key)
 			activity = r.ActivityID(replay)
-			return nil
-		case !errors.Is(err, pgx.ErrNoRows):
-			return err
 		}
-		if err := tx.QueryRow(ctx, insertReplay, args).Scan(&replay); err != nil {
-			if pg.IsUnique(err, "replays_key_once") { // another receipt's replay came first; this one is locked
-				return ingest.ErrKeyConflict
-			}
-			return err
-		}
-		activity = r.ActivityID(replay)
-		return s.outbox.Enqueue(ctx, tx, activityMessage(r, replay))
+		return err
 	})
 	if err != nil {
 		return 0, "", fmt.Errorf("replay delivery: %w", err)
@@ -147,23 +126,59 @@ func (s *Store) Replay(ctx context.Context, id ingest.ReceiptID, key string) (re
 	return replay, activity, nil
 }
 
-// replayable makes sure that a receipt names a pull request of an enrolled project. One that was ignored because
-// its repository was not enrolled, or its account not bound, is its project's who has it now.
-func replayable(ctx context.Context, tx *pg.Tx, r *ingest.Receipt) error {
-	switch {
-	case r.Decision.Activity() && r.Tenant != nil && r.Project != nil && r.Number != 0:
-		return nil
-	case !r.Late():
-		return ingest.ErrNotReplayable
+func (s *Store) replay(ctx context.Context, tx *pg.Tx, r ingest.Receipt, key string) (replay int32, err error) {
+	if r.Number == 0 || !r.Decision.Activity() && !r.Late() {
+		return 0, ingest.ErrNotReplayable
 	}
+	now, refused := relocate(ctx, tx, r)
+	if refused != nil && !errors.Is(refused, ingest.ErrNotReplayable) {
+		return 0, refused
+	}
+	if r.Project == nil { // nobody's then: the key is of the project that has it now
+		r.Tenant, r.Project = now.Tenant, now.Project
+	}
+	if r.Project == nil {
+		return 0, refused
+	}
+	args := pgx.NamedArgs{"tenant": r.Tenant, "project": r.Project, "receipt": r.ID, "key": key}
+	var used ingest.ReceiptID
+	err = tx.QueryRow(ctx, getReplay, args).Scan(&used, &replay)
+	switch {
+	case err == nil && used != r.ID:
+		return 0, ingest.ErrKeyConflict
+	case err == nil: // answered as then, whatever became of the project since
+		return replay, nil
+	case !errors.Is(err, pgx.ErrNoRows):
+		return 0, err
+	case refused != nil:
+		return 0, refused
+	}
+	if err := tx.QueryRow(ctx, insertReplay, args).Scan(&replay); err != nil {
+		if pg.IsUnique(err, "replays_key_once") { // another receipt's replay came first; this one is locked
+			return 0, ingest.ErrKeyConflict
+		}
+		return 0, err
+	}
+	return replay, s.outbox.Enqueue(ctx, tx, activityMessage(now, replay))
+}
+
+// relocate returns a receipt with the project, installation and name that its repository has now. ErrNotReplayable
+// where that is enrolled nowhere, or under another tenant than the receipt's. One that was nobody's, since its
+// account was not bound, becomes the tenant's who has the repository now.
+func relocate(ctx context.Context, tx *pg.Tx, r ingest.Receipt) (ingest.Receipt, error) {
 	var tenant ingest.TenantID
 	var project ingest.ProjectID
-	err := tx.QueryRow(ctx, enrolledNow, pgx.NamedArgs{"host": r.Source.Host, "repository": r.RepositoryID}).Scan(&tenant, &project, &r.InstallationID)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return ingest.ErrNotReplayable
+	now := r
+	err := tx.QueryRow(ctx, enrolledNow, pgx.NamedArgs{"host": r.Source.Host, "repository": r.RepositoryID}).
+		Scan(&tenant, &project, &now.InstallationID, &now.Repository)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), err == nil && r.Tenant != nil && *r.Tenant != tenant:
+		return r, ingest.ErrNotReplayable
+	case err != nil:
+		return r, err
 	}
-	r.Tenant, r.Project = &tenant, &project
-	return err
+	now.Tenant, now.Project = &tenant, &project
+	return now, nil
 }
 
 func collectOne[T any](ctx context.Context, tx *pg.Tx, sql string, args pgx.NamedArgs, scan pgx.RowToFunc[T]) (T, error) {

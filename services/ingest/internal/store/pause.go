@@ -17,11 +17,11 @@ UPDATE ingest.installations AS i
    SET paused_until = GREATEST(i.paused_until, clock_timestamp() + @pause::interval)
  WHERE i.tenant = @tenant AND i.host = @host AND i.installation_id = @installation`
 
-	// GitHub has said that the installation may be used again.
+	// GitHub has said that the installation may be used again. When it was stays: commands do not age before.
 	resumeInstallation = `
 UPDATE ingest.installations AS i
-   SET paused_until = NULL
- WHERE i.tenant = @tenant AND i.host = @host AND i.installation_id = @installation AND i.paused_until IS NOT NULL`
+   SET paused_until = clock_timestamp()
+ WHERE i.tenant = @tenant AND i.host = @host AND i.installation_id = @installation AND i.paused_until > clock_timestamp()`
 )
 
 var pauseQueries = map[string]string{"pauseInstallation": pauseInstallation, "resumeInstallation": resumeInstallation}

@@ -17,11 +17,21 @@ import (
 // listingLease is how long a listing holds its project after each step.
 const listingLease = 2 * time.Minute
 
-// TakeProject gives out the project on the host whose listing is due the longest; found is false where none is.
+// TakeProject gives out the project on the host whose listing is due the longest; found is false where none is. Every
+// other time it looks past those that there is news of, so that no flood of news keeps the others from their turn.
 func (s *Store) TakeProject(ctx context.Context, host string) (p ingest.SweptProject, found bool, err error) {
+	if s.takes.Add(1)%2 == 0 {
+		if p, found, err = s.takeProject(ctx, host, false); found || err != nil {
+			return p, found, err
+		}
+	}
+	return s.takeProject(ctx, host, true)
+}
+
+func (s *Store) takeProject(ctx context.Context, host string, news bool) (p ingest.SweptProject, found bool, err error) {
 	p.Claim = newID()
 	b := &pg.Batch{}
-	b.Queue(takeProject, pgx.NamedArgs{"host": host, "claim": p.Claim, "lease": listingLease}).QueryRow(func(row pgx.Row) error {
+	b.Queue(takeProject, pgx.NamedArgs{"host": host, "claim": p.Claim, "lease": listingLease, "news": news}).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(&p.ID, &p.Tenant, &p.Host, &p.RepositoryID, &p.Repository, &p.InstallationID, &p.Account, &p.Archived, &p.Misses)
 		found = err == nil
 		if errors.Is(err, pgx.ErrNoRows) {

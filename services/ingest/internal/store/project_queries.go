@@ -3,14 +3,15 @@ package store
 const (
 	sweptColumns = `p.id, p.tenant, p.host, p.repository_id, p.repository, p.installation_id, i.account_id, p.archived, p.misses`
 
-	// The project whose listing is due the longest, of an installation that can be asked.
+	// The project whose listing is due the longest, of an installation that can be asked: those that there is news of
+	// first, or none of them.
 	takeProject = `
 WITH due AS (
   SELECT p.id, i.account_id
     FROM ingest.projects AS p
     JOIN ingest.installations AS i ON i.tenant = p.tenant AND i.host = p.host AND i.installation_id = p.installation_id
-   WHERE p.state = 'enrolled' AND p.host = @host AND i.state = 'active' AND ` + awake + `
-     AND (p.sweep_at IS NULL OR p.sweep_at <= clock_timestamp())
+   WHERE p.state = 'enrolled' AND p.host = @host AND i.state = 'active' AND i.lost_at IS NULL AND ` + awake + `
+     AND (p.sweep_at IS NULL AND @news OR p.sweep_at <= clock_timestamp())
    ORDER BY p.sweep_at NULLS FIRST
    LIMIT 1
      FOR UPDATE OF p SKIP LOCKED
@@ -62,7 +63,7 @@ INSERT INTO ingest.former_projects (id, tenant, host, repository_id, repository,
 SELECT m.id, m.tenant, m.host, m.repository_id, m.repository, m.installation_id, m.created_at FROM moved AS m`
 
 	enrolledNow = `
-SELECT p.tenant, p.id, p.installation_id
+SELECT p.tenant, p.id, p.installation_id, p.repository
   FROM ingest.projects AS p
  WHERE p.host = @host AND p.repository_id = @repository AND p.state = 'enrolled'`
 
@@ -96,7 +97,7 @@ UPDATE ingest.projects AS p
 SELECT count(*), COALESCE(extract(epoch FROM clock_timestamp() - min(COALESCE(p.sweep_at, p.created_at))), 0)::float8
   FROM ingest.projects AS p
   JOIN ingest.installations AS i ON i.tenant = p.tenant AND i.host = p.host AND i.installation_id = p.installation_id
- WHERE p.state = 'enrolled' AND i.state = 'active' AND ` + awake + ` AND (p.sweep_at IS NULL OR p.sweep_at <= clock_timestamp())`
+ WHERE p.state = 'enrolled' AND i.state = 'active' AND i.lost_at IS NULL AND ` + awake + ` AND (p.sweep_at IS NULL OR p.sweep_at <= clock_timestamp())`
 )
 
 var sweepQueries = map[string]string{

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/fenceline-dev/fenceline/pkg/pgtest"
+	schedulerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1"
 	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
 )
 
@@ -99,6 +101,30 @@ func TestListing(t *testing.T) {
 		}
 		noneDue(t, s)
 	}
+}
+
+// TestNewsStarvesNobody: however often there is news of some projects, one whose time has come is listed.
+func TestNewsStarvesNobody(t *testing.T) {
+	t.Parallel()
+	s, d := setup(t, everybody)
+	busy := ingest.Repository{ID: rocket.ID + 1000, Name: "acme/busy", Owner: acme}
+	deliver(t, s, "pr", pull(acmeInstalled, rocket))
+	deliver(t, s, "busy", pull(acmeInstalled, busy))
+	for range 2 {
+		_, err := d.Admin(t).Exec(t.Context(), `
+UPDATE ingest.projects SET sweep_at = CASE WHEN repository_id <> $1 THEN clock_timestamp() - interval '1 minute' END`, busy.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, found, err := s.TakeProject(t.Context(), host)
+		if err != nil || !found {
+			t.Fatalf("nothing is due: %v", err)
+		}
+		if p.RepositoryID == rocket.ID {
+			return
+		}
+	}
+	t.Error("it was passed over")
 }
 
 // TestPutOff: what GitHub says of one project holds for its installation, where it says so.
@@ -304,6 +330,63 @@ func TestReplayLate(t *testing.T) {
 	}
 	if n := pgtest.Query[int64](t, d, `SELECT count(*) FROM ingest.outbox WHERE destination LIKE '%RecordActivity' AND tenant = $1`, [16]byte(bound.Tenant)); n != 2 {
 		t.Errorf("%d activities, want 2", n)
+	}
+}
+
+// TestReplayOfWhatHasLeft: a replay speaks for the project and the installation that the repository has now. Once it
+// is another tenant's, or nobody's, what was stored makes nothing new, and a key is answered as before.
+func TestReplayOfWhatHasLeft(t *testing.T) {
+	t.Parallel()
+	s, d := setup(t, everybody)
+	first := deliver(t, s, "pr", pull(acmeInstalled, rocket))
+	mine := tenantOfAccount(t, d, acme)
+	replayed := func(key string, want int32, wrong error) {
+		t.Helper()
+		if n, _, err := s.Replay(t.Context(), first.Receipt, key); n != want || !errors.Is(err, wrong) {
+			t.Errorf("%s: replay %d, %v; want %d, %v", key, n, err, want, wrong)
+		}
+	}
+	if err := s.Resettle(t.Context(), listed(t, s, d), ingest.WhereAgain, ingest.Installed{ID: 71, Account: acme}); err != nil {
+		t.Fatal(err)
+	}
+	replayed("installed anew", 1, nil)
+	var got schedulerv1.RecordActivityRequest
+	if err := proto.Unmarshal(pgtest.Query[[]byte](t, d, "SELECT payload FROM ingest.outbox WHERE key LIKE '%pr:1:%'"), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.GetPullRequest().GetInstallationId() != 71 {
+		t.Errorf("replayed under installation %d", got.GetPullRequest().GetInstallationId())
+	}
+	deliver(t, s, "removed", repositories("removed", 71, acme, 1, rocket))
+	replayed("removed", 0, ingest.ErrNotReplayable)
+	replayed("installed anew", 1, nil)
+	deliver(t, s, "added", repositories("added", 71, acme, 2, rocket))
+	replayed("added again", 2, nil)
+
+	asked := ingest.Asked{Tenant: mine, Project: listed(t, s, d).ID, Number: 5, Source: ingest.FromAPI, Key: "mine"}
+	request, err := s.Request(t.Context(), asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, d, "UPDATE ingest.projects SET sweep_at = NULL")
+	if err := s.Resettle(t.Context(), listed(t, s, d), ingest.WhereMoved, ingest.Installed{ID: zenithInstalled, Account: zenith}); err != nil {
+		t.Fatal(err)
+	}
+	replayed("moved", 0, ingest.ErrNotReplayable)
+	replayed("added again", 2, nil)
+	if n := pgtest.Query[int64](t, d, `SELECT count(*) FROM ingest.outbox WHERE destination LIKE '%RecordActivity' AND tenant <> $1`, [16]byte(mine)); n != 0 {
+		t.Errorf("%d activities of the new owner out of what the old one received", n)
+	}
+	// What was asked for while it was here can still be followed, and its key means what it meant.
+	if again, err := s.ReviewRequest(t.Context(), mine, request.ID); err != nil || again.ID != request.ID || again.Repository != request.Repository {
+		t.Errorf("the request is %+v, %v", again, err)
+	}
+	if again, err := s.Request(t.Context(), asked); err != nil || again.ID != request.ID {
+		t.Errorf("asked again: %+v, %v", again, err)
+	}
+	asked.Key = "another"
+	if _, err := s.Request(t.Context(), asked); !errors.Is(err, ingest.ErrNotEnrolled) {
+		t.Errorf("asked anew: %v", err)
 	}
 }
 

@@ -18,7 +18,7 @@ const (
 WITH due AS (
   SELECT i.tenant, i.host, i.installation_id
     FROM ingest.installations AS i
-   WHERE i.state = 'active' AND i.host = @host AND ` + awake + ` AND (i.sweep_at IS NULL OR i.sweep_at <= clock_timestamp())
+   WHERE i.state <> 'deleted' AND i.host = @host AND ` + awake + ` AND (i.sweep_at IS NULL OR i.sweep_at <= clock_timestamp())
    ORDER BY i.sweep_at NULLS FIRST
    LIMIT 1
      FOR UPDATE SKIP LOCKED
@@ -34,6 +34,18 @@ UPDATE ingest.installations AS i
    SET sweep_at = clock_timestamp() + @lease::interval
  WHERE i.tenant = @tenant AND i.host = @host AND i.installation_id = @installation AND i.sweep_claim = @claim AND i.state = 'active'
    AND ` + awake
+
+	// It is there, whatever was thought before.
+	foundInstallation = `
+UPDATE ingest.installations AS i
+   SET sweep_at = clock_timestamp() + @lease::interval, misses = 0, lost_at = NULL
+ WHERE i.tenant = @tenant AND i.host = @host AND i.installation_id = @installation AND i.sweep_claim = @claim AND i.state <> 'deleted'`
+
+	missInstallation = `
+UPDATE ingest.installations AS i
+   SET misses = i.misses + 1, lost_at = CASE WHEN i.misses + 1 >= @lost THEN COALESCE(i.lost_at, clock_timestamp()) END
+ WHERE i.tenant = @tenant AND i.host = @host AND i.installation_id = @installation AND i.sweep_claim = @claim AND i.state <> 'deleted'
+RETURNING i.misses`
 
 	leaveInstallation = `
 UPDATE ingest.installations AS i
@@ -56,14 +68,12 @@ SELECT p.repository_id
 var reconcileQueries = map[string]string{
 	"takeInstallation": takeInstallation, "renewInstallation": renewInstallation, "leaveInstallation": leaveInstallation,
 	"listInstallation": listInstallation, "enrolledAlready": enrolledAlready,
+	"foundInstallation": foundInstallation, "missInstallation": missInstallation,
 }
 
-// TakeInstallation gives out the installation on the host whose listing is due the longest; found is false
-// where none is, or repositories are enrolled by call only.
+// TakeInstallation gives out the installation on the host that is due to be looked at the longest; found is false
+// where none is. Suspended ones are looked at, too: the event that ends it may be lost.
 func (s *Store) TakeInstallation(ctx context.Context, host string) (in ingest.SweptInstallation, found bool, err error) {
-	if s.policy.ExplicitEnroll {
-		return in, false, nil
-	}
 	in.Claim = newID()
 	b := &pg.Batch{}
 	b.Queue(takeInstallation, pgx.NamedArgs{"host": host, "claim": in.Claim, "lease": listingLease}).QueryRow(func(row pgx.Row) error {
@@ -82,6 +92,76 @@ func (s *Store) TakeInstallation(ctx context.Context, host string) (in ingest.Sw
 
 func claimArgs(in ingest.SweptInstallation) pgx.NamedArgs {
 	return pgx.NamedArgs{"tenant": in.Tenant, "host": in.Host, "installation": in.ID, "claim": in.Claim, "lease": listingLease}
+}
+
+// FollowInstallation takes over how GitHub says that an installation stands, and tells the scheduler of what no event
+// told. lists is true where its repositories are to be listed. ErrSweepLost where there was news of it meanwhile.
+func (s *Store) FollowInstallation(ctx context.Context, in ingest.SweptInstallation, now ingest.InstallationNow) (lists bool, err error) {
+	err = s.db.System(ctx, func(tx *pg.Tx) error {
+		if _, err := tx.Exec(ctx, lockAccount, pgx.NamedArgs{"tenant": in.Tenant, "host": in.Host, "account": in.Account.ID}); err != nil {
+			return fmt.Errorf("lock account: %w", err)
+		}
+		tag, err := tx.Exec(ctx, foundInstallation, claimArgs(in))
+		switch {
+		case err != nil:
+			return err
+		case tag.RowsAffected() == 0:
+			return ingest.ErrSweepLost
+		}
+		i, err := loadIntegration(ctx, tx, owner{host: in.Host, account: in.Account.ID, installation: in.ID})
+		if err != nil {
+			return err
+		}
+		c := i.Stands(now)
+		lists = c.State != ingest.InstallationSuspended && (c.State != "" || i.InstallationState == ingest.InstallationActive) && !s.policy.ExplicitEnroll
+		if c.State == "" {
+			return nil
+		}
+		return s.stand(ctx, tx, in, now, c)
+	})
+	if err != nil {
+		return false, fmt.Errorf("follow installation: %w", err)
+	}
+	return lists, nil
+}
+
+func (s *Store) stand(ctx context.Context, tx *pg.Tx, in ingest.SweptInstallation, now ingest.InstallationNow, c ingest.Change) error {
+	args := claimArgs(in)
+	args["state"], args["changed_at"] = c.State, now.UpdatedAt
+	if _, err := tx.Exec(ctx, setInstallation, args); err != nil {
+		return fmt.Errorf("set installation: %w", err)
+	}
+	if _, err := tx.Exec(ctx, nudgeInstallation, args); err != nil {
+		return fmt.Errorf("list projects of installation: %w", err)
+	}
+	tx.OnCommit(s.tell)
+	tx.OnCommit(s.known.forget)
+	cause := "looked:" + uuid.UUID(in.Claim).String()
+	return s.outbox.Enqueue(ctx, tx, changeMessages(in.Tenant, cause, in.Host, in.ID, c.Kind, nil)...)
+}
+
+// lostMisses is how often in a row GitHub must have no such installation before it counts as uninstalled.
+const lostMisses = 3
+
+// MissInstallation notes that GitHub has no such installation, and returns whether it has not for some looks; fresh is
+// true at the first that tells so. From then on no token is asked for there, and the tenant is erased after the grace,
+// unless a later look finds it.
+func (s *Store) MissInstallation(ctx context.Context, in ingest.SweptInstallation) (lost, fresh bool, err error) {
+	misses := 0
+	args := claimArgs(in)
+	args["lost"] = lostMisses
+	b := &pg.Batch{}
+	b.Queue(missInstallation, args).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(&misses)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil // there was news of it meanwhile
+		}
+		return err
+	})
+	if err := s.db.SystemBatch(ctx, b); err != nil {
+		return false, false, fmt.Errorf("miss installation: %w", err)
+	}
+	return misses >= lostMisses, misses == lostMisses, nil
 }
 
 // Reconcile enrols those of a page of an installation's repositories that are not, and returns how many.

@@ -4,17 +4,18 @@ import "github.com/fenceline-dev/fenceline/pkg/purge"
 
 // System: neither a purge nor an erasure is a tenant's own work.
 const (
+	// Uninstalled is what an event told of, or what GitHub has not had for so long.
 	cancelErasures = `
 DELETE FROM ingest.erasures AS e
  WHERE e.state = 'waiting'
-   AND EXISTS (SELECT FROM ingest.installations AS i WHERE i.tenant = e.tenant AND i.state <> 'deleted')`
+   AND EXISTS (SELECT FROM ingest.installations AS i WHERE i.tenant = e.tenant AND i.state <> 'deleted' AND i.lost_at IS NULL)`
 
 	noteErasures = `
 INSERT INTO ingest.erasures (tenant, due_at)
 SELECT DISTINCT d.tenant, clock_timestamp() + @grace::interval
   FROM ingest.installations AS d
- WHERE d.state = 'deleted'
-   AND NOT EXISTS (SELECT FROM ingest.installations AS i WHERE i.tenant = d.tenant AND i.state <> 'deleted')
+ WHERE (d.state = 'deleted' OR d.lost_at IS NOT NULL)
+   AND NOT EXISTS (SELECT FROM ingest.installations AS i WHERE i.tenant = d.tenant AND i.state <> 'deleted' AND i.lost_at IS NULL)
 ON CONFLICT (tenant) DO NOTHING`
 
 	dueErasures = `
@@ -27,11 +28,14 @@ SELECT e.tenant
 	lockErasure = `
 SELECT e.state FROM ingest.erasures AS e WHERE e.tenant = @tenant FOR UPDATE`
 
+	// Whoever names a tenant to bind to waits for an erasure that is just beginning, which then finds what was bound.
+	erasureOf = `SELECT e.state FROM ingest.erasures AS e WHERE e.tenant = @tenant FOR SHARE`
+
 	lockAccounts = `
 SELECT FROM ingest.accounts AS a WHERE a.tenant = @tenant ORDER BY a.host, a.account_id FOR UPDATE`
 
 	anyInstalled = `
-SELECT EXISTS (SELECT FROM ingest.installations AS i WHERE i.tenant = @tenant AND i.state <> 'deleted')`
+SELECT EXISTS (SELECT FROM ingest.installations AS i WHERE i.tenant = @tenant AND i.state <> 'deleted' AND i.lost_at IS NULL)`
 
 	eraseProjects = `
 DELETE FROM ingest.projects AS p
@@ -129,7 +133,7 @@ DELETE FROM ingest.erasures AS e
 // retentionQueries are prepared against the migrated schema by a test, so that a wrong column fails there.
 var retentionQueries = map[string]string{
 	"cancelErasures": cancelErasures, "noteErasures": noteErasures, "dueErasures": dueErasures, "lockErasure": lockErasure,
-	"lockAccounts": lockAccounts, "anyInstalled": anyInstalled, "eraseProjects": eraseProjects, "eraseInstallations": eraseInstallations,
+	"lockAccounts": lockAccounts, "erasureOf": erasureOf, "anyInstalled": anyInstalled, "eraseProjects": eraseProjects, "eraseInstallations": eraseInstallations,
 	"eraseAccounts": eraseAccounts, "beginErasure": beginErasure, "endErasure": endErasure, "blankDeliveries": blankDeliveries,
 	"eraseReplays": eraseReplays, "eraseRequests": eraseRequests, "eraseCommands": eraseCommands,
 	"eraseFormerProjects": eraseFormerProjects, "purgeDeliveries": purgeDeliveries, "purgeReplays": purgeReplays,

@@ -5,6 +5,7 @@ package store
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,6 +23,7 @@ type Store struct {
 	known  *known
 	ring   func()        // after a command was stored
 	news   chan struct{} // a project is to be listed at once
+	takes  atomic.Uint32 // of projects to list
 }
 
 // OnCommand has ring called after a command was stored.

@@ -125,7 +125,9 @@ func (d *Deliveries) pass(ctx context.Context, p ingest.Pass) error {
 	if window := time.Now().Add(-d.Set.Window); oldest.Before(window) {
 		oldest = window
 	}
+	read := map[string]bool{} // cursors that lead in circles end a pass, too
 	for cursor := p.Cursor; ; {
+		read[cursor] = true
 		if err := d.pace.wait(ctx); err != nil {
 			return err
 		}
@@ -136,7 +138,7 @@ func (d *Deliveries) pass(ctx context.Context, p ingest.Pass) error {
 		if err != nil {
 			return err
 		}
-		if len(list) > 0 && list[len(list)-1].At.Before(oldest) {
+		if len(list) == 0 || list[len(list)-1].At.Before(oldest) || read[next] {
 			next = ""
 		}
 		missed, refused, err := d.Passes.Logged(ctx, list, next, d.Set.First)

@@ -31,6 +31,7 @@ type hub struct {
 	until    time.Time       // of the limits
 	onAsk    func(attempt int64)
 	readFail error
+	circles  bool // behind the last page comes the first
 }
 
 func (h *hub) Attempts(_ context.Context, cursor string) ([]ingest.Attempt, string, error) {
@@ -44,6 +45,8 @@ func (h *hub) Attempts(_ context.Context, cursor string) ([]ingest.Attempt, stri
 	next := ""
 	if end < len(h.log) {
 		next = strconv.Itoa(end)
+	} else if h.circles {
+		next = "0"
 	}
 	return h.log[at:end], next, nil
 }
@@ -277,6 +280,23 @@ func TestPassGoesOn(t *testing.T) {
 		d.lost = true
 		if err := s.turn(t.Context()); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestLogInCircles: a log whose cursors lead in circles ends a pass, and what is missed is asked for all the same.
+func TestLogInCircles(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, d := &hub{page: 1, circles: true}, &desk{}
+		s := newDeliveries(t, h, d)
+		for i := 3; i > 0; i-- {
+			h.log = append(h.log, ingest.Attempt{ID: int64(i), GUID: fmt.Sprint("g", i), At: time.Now(), Status: 502})
+		}
+		h.onAsk = func(a int64) { d.receipt[fmt.Sprint("g", a)] = true }
+		runFor(t, s, 10*time.Minute)
+		if len(h.asked) != 3 {
+			t.Errorf("asked for %v after %d pages", h.asked, h.pages)
 		}
 	})
 }

@@ -4,31 +4,45 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/fenceline-dev/fenceline/pkg/ghapp"
 	"github.com/fenceline-dev/fenceline/pkg/obs"
 	"github.com/fenceline-dev/fenceline/services/ingest/internal/ingest"
 )
 
-// Reach lists what an installation reaches.
+// Reach says how an installation stands, and lists what it reaches.
 type Reach interface {
+	Installation(ctx context.Context, installation int64) (ingest.InstallationNow, error)
 	Repositories(ctx context.Context, installation int64, page int) (list []ingest.Repository, next int, err error)
 }
 
-// Installing gives out the installations whose listing is due, and enrols what is missing of them.
+// Standing keeps how installations stand. FollowInstallation says whether one is to be listed.
+type Standing interface {
+	FollowInstallation(ctx context.Context, in ingest.SweptInstallation, now ingest.InstallationNow) (lists bool, err error)
+	MissInstallation(ctx context.Context, in ingest.SweptInstallation) (lost, fresh bool, err error)
+}
+
+// Installing gives out the installations whose look is due, and enrols what is missing of them.
 type Installing interface {
 	TakeInstallation(ctx context.Context, host string) (in ingest.SweptInstallation, found bool, err error)
 	Reconcile(ctx context.Context, in ingest.SweptInstallation, page []ingest.Repository) (enrolled int, err error)
 	LeaveInstallation(ctx context.Context, in ingest.SweptInstallation, end ingest.SweepEnd) error
 }
 
-// Installations enrols what installations reach and no event told of.
+// suspendedEvery is how often a suspended installation is looked at: its projects are not listed meanwhile.
+const suspendedEvery = time.Hour
+
+// Installations finds what no event told of: that an installation was suspended, that this has ended, that it is there
+// no more; and enrols what it reaches. How it stands is asked as the App itself: one that was uninstalled or suspended is
+// asked for no token.
 type Installations struct {
-	GitHub  Reach
-	Store   Installing
-	Set     ProjectSettings
-	Slog    *slog.Logger
-	Metrics *Metrics
+	GitHub   Reach
+	Store    Installing
+	Standing Standing
+	Set      ProjectSettings
+	Slog     *slog.Logger
+	Metrics  *Metrics
 
 	pace pace
 }
@@ -57,8 +71,8 @@ func (s *Installations) turn(ctx context.Context) (worked bool, err error) {
 	if err != nil || !found {
 		return false, err
 	}
-	end := ingest.SweepEnd{Next: jitter(s.Set.Every)}
-	err = s.list(ctx, in)
+	next, err := s.look(ctx, in)
+	end := ingest.SweepEnd{Next: next}
 	s.Metrics.swept(ctx, "installations", err)
 	switch f := ghapp.Classify(err); {
 	case err == nil:
@@ -76,6 +90,41 @@ func (s *Installations) turn(ctx context.Context) (worked bool, err error) {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	return true, s.Store.LeaveInstallation(within, in, end)
+}
+
+// look takes over how an installation stands, and lists it where there is something to list.
+func (s *Installations) look(ctx context.Context, in ingest.SweptInstallation) (next time.Duration, err error) {
+	if err := s.pace.wait(ctx); err != nil {
+		return 0, err
+	}
+	now, err := s.GitHub.Installation(ctx, in.ID)
+	if err != nil && ghapp.Classify(err).Class == ghapp.Gone {
+		return s.miss(ctx, in)
+	}
+	if err != nil {
+		return 0, err
+	}
+	lists, err := s.Standing.FollowInstallation(ctx, in, now)
+	switch {
+	case err != nil:
+		return 0, err
+	case now.Suspended:
+		return jitter(min(s.Set.Every, suspendedEvery)), nil
+	case !lists:
+		return jitter(s.Set.Every), nil
+	}
+	return jitter(s.Set.Every), s.list(ctx, in)
+}
+
+func (s *Installations) miss(ctx context.Context, in ingest.SweptInstallation) (next time.Duration, err error) {
+	lost, fresh, err := s.Standing.MissInstallation(ctx, in)
+	if fresh {
+		s.Slog.WarnContext(ctx, "an installation is there no more, and no event told so", "alert", "installation_lost", "installation", in.ID, "tenant", in.Tenant)
+	}
+	if !lost {
+		return jitter(s.Set.Retry), err
+	}
+	return jitter(s.Set.Every), err
 }
 
 func (s *Installations) list(ctx context.Context, in ingest.SweptInstallation) error {

@@ -197,6 +197,9 @@ func (s *Projects) compare(ctx context.Context, p ingest.SweptProject) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errTargets, err)
 	}
+	for i := range targets {
+		targets[i].Elsewhere = targets[i].Installation != p.InstallationID
+	}
 	c := ingest.Compare(targets)
 	for page := 1; page > 0; {
 		if err := s.pace.wait(ctx); err != nil {

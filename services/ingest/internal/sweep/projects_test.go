@@ -118,7 +118,7 @@ func open(n int64, head string) ingest.PullRequest {
 }
 
 func readAs(n int64, head string) ingest.Target {
-	return ingest.Target{Number: n, State: "open", HeadSHA: head, BaseRef: "main"}
+	return ingest.Target{Number: n, State: "open", HeadSHA: head, BaseRef: "main", Installation: one.InstallationID}
 }
 
 func near(t *testing.T, got, want time.Duration) {
@@ -134,7 +134,9 @@ func TestListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSceneOf()
 		s.pages = [][]ingest.PullRequest{{open(1, "a"), open(2, "b")}, {open(3, "a")}, {open(9, "z")}}
-		s.live = []ingest.Target{readAs(1, "a"), readAs(2, "a"), readAs(4, "a"), readAs(5, "a"), readAs(6, "a")}
+		s.live = []ingest.Target{readAs(1, "a"), readAs(2, "a"), readAs(4, "a"), readAs(5, "a"), readAs(6, "a"), readAs(7, "a"), readAs(8, "a")}
+		s.live[5].Installation, s.live[6].Due = 69, true // 7 is of an installation that was uninstalled; 8 will be read
+		s.pages[2] = append(s.pages[2], open(7, "a"), open(8, "b"))
 		closed := open(4, "a")
 		closed.State = "closed"
 		s.pulls = map[int64]ingest.PullRequest{4: closed, 5: open(5, "a")} // 5 shifted between pages, 6 is gone
@@ -145,7 +147,7 @@ func TestListing(t *testing.T) {
 		for _, n := range s.seen {
 			told[n] = true
 		}
-		if diff := cmp.Diff(map[int64]bool{2: true, 3: true, 9: true, 4: true, 6: true}, told); diff != "" || len(s.seen) != 5 {
+		if diff := cmp.Diff(map[int64]bool{2: true, 3: true, 9: true, 4: true, 6: true, 7: true}, told); diff != "" || len(s.seen) != 6 {
 			t.Errorf("told %v (-want +got):\n%s", s.seen, diff)
 		}
 		if len(s.ends) != 1 || !s.ends[0].Done || s.refreshed != 1 {

@@ -284,6 +284,11 @@ func FuzzDecode(f *testing.F) {
 		f.Add(event, []byte(opened))
 		f.Add(event, []byte(installed))
 	}
+	f.Add("issue_comment", []byte(`{"action":"created","issue":{"number":5,"pull_request":{}},"comment":{"id":1,"body":"/fenceline review","user":{"id":9,"login":"ann","type":"User"}},"repository":{"id":11,"full_name":"acme/rocket","owner":{"id":7}},"sender":{"type":"Bot"}}`))
+	f.Add("check_run", []byte(`{"action":"rerequested","check_run":{"app":{"id":42},"external_id":"x","head_sha":"ec26c3e57ca3a959ca5aad62de7213c562f8c821"},"repository":{"id":11,"owner":{"id":7}}}`))
+	f.Add("check_suite", []byte(`{"action":"rerequested","check_suite":{"app":{"id":42},"head_sha":null},"repository":{"id":11,"owner":{"id":7}}}`))
+	f.Add("repository", []byte(`{"action":"transferred","changes":{"owner":{"from":{"user":{"id":8,"login":"zenith"}}}},"repository":{"id":11,"full_name":"acme/rocket","owner":{"id":7,"login":"acme"}}}`))
+	f.Add("installation_target", []byte(`{"action":"renamed","account":{"id":7,"login":"acme-inc"},"installation":{"id":70}}`))
 	f.Fuzz(func(t *testing.T, event string, body []byte) {
 		e, err := decode(event, body)
 		if err != nil {

@@ -250,7 +250,8 @@ UPDATE publisher.senders AS s
  WHERE s.tenant = @tenant AND s.host = @host AND s.installation_id = @installation`
 
 	// As keepSender, and gives the lease back. The lock is held since before this statement began, so it
-	// sees every intent whose recorder did not wait for it.
+	// sees every intent whose recorder did not wait for it. What is left of a backlog is due from now on: whoever
+	// waits for a turn meanwhile comes first.
 	releaseSender = `
 UPDATE publisher.senders AS s
    SET version = CASE WHEN s.lease_id = @lease AND s.lease_until > clock_timestamp() THEN s.version + 1 END,
@@ -261,20 +262,22 @@ UPDATE publisher.senders AS s
                            WHEN s.paused_until > clock_timestamp() THEN s.paused_until END,
        pause_reason = CASE WHEN @pause::interval > interval '0' THEN @pause_reason
                            WHEN s.paused_until > clock_timestamp() THEN s.pause_reason END,
-       due_at = GREATEST(LEAST((SELECT min(i.available_at)
-                                  FROM publisher.intents AS i
-                                 WHERE i.tenant = s.tenant AND i.host = s.host
-                                   AND i.installation_id = s.installation_id
-                                   AND i.state IN ('pending', 'sending')),
-                               (SELECT f.check_at
-                                  FROM publisher.surfaces AS f
-                                  JOIN publisher.epochs AS e
-                                    ON e.tenant = f.tenant AND e.target_id = f.target_id AND e.lifecycle = f.shown_lifecycle
-                                   AND e.epoch = f.shown_epoch AND e.step = f.shown_step
-                                 WHERE f.tenant = s.tenant AND f.check_at IS NOT NULL
-                                   AND e.host = s.host AND e.installation_id = s.installation_id
-                                 ORDER BY f.check_at
-                                 LIMIT 1)),
+       due_at = GREATEST((SELECT CASE WHEN min(d.at) IS NOT NULL THEN GREATEST(min(d.at), clock_timestamp()) END
+                            FROM (SELECT min(i.available_at)
+                                    FROM publisher.intents AS i
+                                   WHERE i.tenant = s.tenant AND i.host = s.host
+                                     AND i.installation_id = s.installation_id
+                                     AND i.state IN ('pending', 'sending')
+                                  UNION ALL
+                                  (SELECT f.check_at
+                                     FROM publisher.surfaces AS f
+                                     JOIN publisher.epochs AS e
+                                       ON e.tenant = f.tenant AND e.target_id = f.target_id AND e.lifecycle = f.shown_lifecycle
+                                      AND e.epoch = f.shown_epoch AND e.step = f.shown_step
+                                    WHERE f.tenant = s.tenant AND f.check_at IS NOT NULL
+                                      AND e.host = s.host AND e.installation_id = s.installation_id
+                                    ORDER BY f.check_at
+                                    LIMIT 1)) AS d (at)),
                          CASE WHEN @pause::interval > interval '0' THEN clock_timestamp() + @pause::interval
                               WHEN s.paused_until > clock_timestamp() THEN s.paused_until END)
  WHERE s.tenant = @tenant AND s.host = @host AND s.installation_id = @installation

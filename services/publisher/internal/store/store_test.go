@@ -111,6 +111,52 @@ func TestTwoSendersAtOnceClaimDifferentInstallations(t *testing.T) {
 	}
 }
 
+// TestBacklogTakesTurns: installations with more than one claim sends, all of them due before another tenant's one
+// epoch, each have one turn before it, and no second.
+func TestBacklogTakesTurns(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const installations, epochs = 3, maxTargets + 10
+	busy, other := publisher.Tenant(mint()), publisher.Tenant(mint())
+	record := func(tenant publisher.Tenant, installation int64) {
+		t.Helper()
+		e := result(tenant, publisher.TargetID(mint()), 1)
+		e.PR.Installation = installation
+		if _, err := f.PublishEpoch(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range int64(installations * epochs) {
+		record(busy, n%installations+1)
+	}
+	turn := func() publisher.Claim {
+		t.Helper()
+		c, found, err := f.Claim(t.Context(), time.Minute)
+		if err != nil || !found {
+			t.Fatalf("%t, %v", found, err)
+		}
+		if _, err := f.Save(t.Context(), c, publisher.Changes{Release: true}); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	turn() // of one that has much left
+	record(other, 9)
+	seen := map[int64]int{}
+	for {
+		c := turn()
+		if c.Tenant == other {
+			break
+		}
+		if seen[c.Installation]++; seen[c.Installation] > 1 {
+			t.Fatalf("installation %d had %d turns while another tenant's waits", c.Installation, seen[c.Installation])
+		}
+	}
+	if n := pgtest.Query[int](t, f.db, `SELECT count(*) FROM publisher.senders WHERE due_at IS NULL`); n != 0 {
+		t.Errorf("%d installations with open intents are not due", n)
+	}
+}
+
 func TestSaveUnderALostLeaseWritesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fenceline-dev/fenceline/pkg/obs"
+	"github.com/fenceline-dev/fenceline/pkg/outbox"
 	schedulerv1 "github.com/fenceline-dev/fenceline/proto/gen/fenceline/scheduler/v1"
 	"github.com/fenceline-dev/fenceline/services/scheduler/internal/scheduler"
 )
@@ -92,6 +93,7 @@ func (s *Scheduler) RecordIntegration(ctx context.Context, req *schedulerv1.Reco
 		Event: scheduler.ActivityID(req.GetEventId()), Kind: changeKinds[req.GetChange()], Host: req.GetHost(), Installation: req.GetInstallationId(),
 		FullName: req.GetRepository(),
 	}
+	c.Recorded, _ = outbox.RecordedAt(ctx)
 	for _, p := range req.GetProjectIds() {
 		c.Projects = append(c.Projects, id[scheduler.ProjectID](p))
 	}

@@ -32,12 +32,13 @@ type IntegrationChange struct {
 	Installation int64
 	Projects     []ProjectID // with those of repositories
 	FullName     string      // with ChangeRenamed
+	Recorded     time.Time   // when ingest recorded it, by its database's clock; zero: not known
 }
 
 // Pauses returns what the change pauses and what it clears. Suspension is a pause and nothing else:
-// nothing is cleared or cancelled, and work goes on where it was. A removed repository is paused as long:
-// messages have no order, so an addition that was overtaken must not leave it paused for ever; what is then
-// read of one that is really gone ends its targets. A deleted installation stays paused: its id never
+// nothing is cleared or cancelled, and work goes on where it was. A removed repository is paused as long: what is then
+// read of one that is really gone ends its targets. Messages have no order: of two about one pause the one that was
+// recorded later stands. A deleted installation stays paused: its id never
 // comes back.
 func (c IntegrationChange) Pauses(now time.Time) (set, clear []Pause) {
 	installation := Pause{Scope: ScopeInstallation, Host: c.Host, Installation: c.Installation, Cause: PauseSuspension}

@@ -44,6 +44,9 @@ func (t Target) seen(a Activity) bool {
 	if a.Cause != CauseWebhook && a.Cause != CauseSweep || a.Hint.Empty() {
 		return false
 	}
+	if a.Cause == CauseSweep && t.moved(a) {
+		return false
+	}
 	if a.Cause == CauseSweep && t.awaits(a.Hint) {
 		return true
 	}
@@ -59,6 +62,14 @@ func (t Target) awaits(h Hint) bool {
 	return t.Due() && !t.Claim.Held() && t.WantsPublish && h.Content == t.Hint.Content
 }
 
+// moved says that a listing has found the pull request under another installation or project than the target's: what
+// waits under one that was uninstalled would wait for ever, and what could not be published there can be now.
+func (t Target) moved(a Activity) bool {
+	pr := a.PullRequest
+	elsewhere := pr.Installation != 0 && pr.Installation != t.Installation || pr.Project != (ProjectID{}) && pr.Project != t.Project
+	return elsewhere && (a.Hint.UpdatedAt.IsZero() || !a.Hint.UpdatedAt.Before(t.Hint.UpdatedAt))
+}
+
 // older says that the hint is of a time before the read. What bears no time, as a 404, has no age.
 func (h Hint) older(read Read) bool {
 	return !h.UpdatedAt.IsZero() && h.UpdatedAt.Before(read.UpdatedAt)
@@ -68,7 +79,7 @@ func (h Hint) older(read Read) bool {
 func (t *Target) hear(a Activity, now time.Time) {
 	a.Hint.HeardAt = now
 	hint := t.Hint.Newer(a.Hint)
-	if hint != t.Hint || a.Hint.Empty() {
+	if hint != t.Hint || a.Hint.Empty() || a.Cause == CauseSweep && t.moved(a) {
 		t.rename(a.PullRequest)
 	}
 	t.Hint = hint

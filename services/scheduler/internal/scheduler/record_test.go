@@ -155,6 +155,37 @@ func TestRecordAlreadySeen(t *testing.T) {
 	}
 }
 
+// TestSweepFollowsAReinstallation: what waits under an installation that is no more goes on under the one that a sweep
+// has listed, and so does what was read; an older listing moves nothing back.
+func TestSweepFollowsAReinstallation(t *testing.T) {
+	t.Parallel()
+	again := func(s *scene, at time.Time, installation int64, project scheduler.ProjectID) *scene {
+		return s.hearsActivity(scheduler.Activity{
+			Cause: scheduler.CauseSweep, Hint: scheduler.Hint{Content: open1, UpdatedAt: at.Truncate(time.Second)},
+			PullRequest: scheduler.PullRequest{Installation: installation, Project: project},
+		})
+	}
+	for what, tc := range map[string]struct {
+		play func(s *scene)
+		want int64
+	}{
+		"while the review waits": {func(s *scene) { again(s.webhook(open1), s.now, 71, scheduler.ProjectID{}) }, 71},
+		"at rest":                {func(s *scene) { again(s.webhook(open1).reviewed(open1), s.now, 71, scheduler.ProjectID{}) }, 71},
+		"enrolled anew":          {func(s *scene) { again(s.webhook(open1), s.now, 0, scheduler.ProjectID{9}) }, 0},
+		"an older listing":       {func(s *scene) { again(s.webhook(open1), s.now.Add(-time.Hour), 71, scheduler.ProjectID{}) }, 0},
+	} {
+		s := newScene(t)
+		was := s.target.Installation
+		tc.play(s)
+		if got := s.target.Installation; got != tc.want && (tc.want != 0 || got != was) || !s.target.Due() {
+			t.Errorf("%s: under installation %d, due: %t", what, got, s.target.Due())
+		}
+		if what == "enrolled anew" && s.target.Project != (scheduler.ProjectID{9}) {
+			t.Errorf("%s: of project %v", what, s.target.Project)
+		}
+	}
+}
+
 func TestRecordContradicts(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -6,26 +6,52 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fenceline-dev/fenceline/pkg/pgtest"
 	"github.com/fenceline-dev/fenceline/services/scheduler/internal/scheduler"
 )
 
-// TestClaimsAreFairBetweenTenants has one tenant with a large backlog, all of it older than another's one
-// due target: that one is claimed second at the latest.
+// TestClaimsAreFairBetweenTenants has one tenant with five thousand due targets, all of them older than the one of
+// each of two others: whether one or several are claimed at a time, those come among the first, in each turn.
 func TestClaimsAreFairBetweenTenants(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	for n := range 30 {
-		a := push(fmt.Sprint("a", n), "aaa", 1)
-		a.PullRequest = pull(int64(n + 1))
-		b.record(t, tenantA, a)
-	}
-	b.record(t, tenantB, push("b", "bbb", 1))
-	first, second := b.claimOne(t), b.claimOne(t)
-	if first.Tenant != tenantB && second.Tenant != tenantB {
-		t.Fatalf("claimed for %v and %v: the backlog of one tenant hides the other", first.Tenant, second.Tenant)
+	for _, limit := range []int{1, 3, 8} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			_, err := b.db.Admin(t).Exec(t.Context(), `
+				INSERT INTO scheduler.targets (id, tenant, project_id, host, installation_id, repository_id, number, generation, activities, due_at, touched_at)
+				SELECT gen_random_uuid(), $1, gen_random_uuid(), 'github.com', 7, 99, n, 1, 1, clock_timestamp() - interval '1 hour', clock_timestamp()
+				  FROM generate_series(1, 5000) AS n`, uuid.UUID(tenantA))
+			if err != nil {
+				t.Fatal(err)
+			}
+			others := []scheduler.TenantID{tenantB, {0xc}}
+			for turn := range 3 {
+				for n, tenant := range others {
+					a := push(fmt.Sprint("other", turn), "bbb", turn)
+					a.PullRequest = pull(int64(10*turn + n + 1))
+					b.record(t, tenant, a)
+				}
+				// One claim of each tenant may come before theirs.
+				got := map[scheduler.TenantID]int{}
+				for n := 0; n < len(others)+1; {
+					claimed, _, err := b.ClaimTargets(t.Context(), "worker", limit)
+					if err != nil || len(claimed) == 0 {
+						t.Fatalf("claimed %d, %v", len(claimed), err)
+					}
+					for _, c := range claimed {
+						got[c.Tenant]++
+					}
+					n += len(claimed)
+				}
+				if got[tenantB] != 1 || got[others[1]] != 1 {
+					t.Fatalf("turn %d: claimed %v, the backlog of one tenant hides the others", turn, got)
+				}
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -102,12 +103,15 @@ func scanPauseRow(row pgx.CollectableRow) (scheduler.PauseRow, error) {
 }
 
 func (s *Store) setPause(ctx context.Context, tx *pg.Tx, tenant *scheduler.TenantID, p scheduler.Pause) error {
+	return s.setPauseHeard(ctx, tx, tenant, p, time.Time{})
+}
+
+// setPauseHeard sets a pause that was recorded at a time, unless a later word stands.
+func (s *Store) setPauseHeard(ctx context.Context, tx *pg.Tx, tenant *scheduler.TenantID, p scheduler.Pause, heard time.Time) error {
 	p.ID = scheduler.PauseID(newID())
-	if _, err := tx.Exec(ctx, setPause, pauseArgs(tenant, p)); err != nil {
+	tag, err := tx.Exec(ctx, setPause, heardArgs(tenant, p, heard))
+	if err != nil || tag.RowsAffected() == 0 || p.Until.IsZero() {
 		return err
-	}
-	if p.Until.IsZero() {
-		return nil
 	}
 	return s.outbox.Enqueue(ctx, tx, outbox.Message{Destination: s.bell, Key: "pause:" + p.ID.String(), NotBefore: p.Until})
 }
@@ -124,8 +128,26 @@ func pauseArgs(tenant *scheduler.TenantID, p scheduler.Pause) pgx.NamedArgs {
 	}
 }
 
+func heardArgs(tenant *scheduler.TenantID, p scheduler.Pause, heard time.Time) pgx.NamedArgs {
+	args := pauseArgs(tenant, p)
+	args["heard"] = moment{&heard}
+	return args
+}
+
+// endPause ends a pause by a word that was recorded at a time, unless a later one stands.
+func (s *Store) endPause(ctx context.Context, tx *pg.Tx, tenant *scheduler.TenantID, p scheduler.Pause, heard time.Time) error {
+	if heard.IsZero() {
+		_, err := tx.Exec(ctx, clearPause, pauseArgs(tenant, p))
+		return err
+	}
+	p.ID = scheduler.PauseID(newID())
+	_, err := tx.Exec(ctx, endPause, heardArgs(tenant, p, heard))
+	return err
+}
+
 // RecordIntegration applies a change of an installation: messages come in any order, so each is
-// idempotent, and a suspension's pause ends by itself unless refused tokens renew it.
+// idempotent, of two about one pause the later one stands, and a suspension's pause ends by itself unless refused
+// tokens renew it.
 func (s *Store) RecordIntegration(ctx context.Context, tenant scheduler.TenantID, c scheduler.IntegrationChange) error {
 	err := s.db.System(ctx, func(tx *pg.Tx) error {
 		now, err := clock(ctx, tx)
@@ -134,12 +156,12 @@ func (s *Store) RecordIntegration(ctx context.Context, tenant scheduler.TenantID
 		}
 		set, clear := c.Pauses(now)
 		for _, p := range set {
-			if err := s.setPause(ctx, tx, &tenant, p); err != nil {
+			if err := s.setPauseHeard(ctx, tx, &tenant, p, c.Recorded); err != nil {
 				return err
 			}
 		}
 		for _, p := range clear {
-			if _, err := tx.Exec(ctx, clearPause, pauseArgs(&tenant, p)); err != nil {
+			if err := s.endPause(ctx, tx, &tenant, p, c.Recorded); err != nil {
 				return err
 			}
 		}

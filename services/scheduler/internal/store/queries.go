@@ -94,13 +94,23 @@ SELECT p.id, p.scope, p.host, p.installation_id, p.project_id, p.target_id, p.ca
             OR p.scope = 'project' AND p.project_id = t.project_id
             OR p.scope = 'target' AND p.target_id = t.id)`
 
-	// One that is set again while it holds, or soon after, is the same pause, for longer.
+	// One that is set again while it holds, or soon after, is the same pause, for longer. What was recorded before the
+	// last word changes nothing.
 	setPause = `
-INSERT INTO scheduler.pauses AS p (id, tenant, scope, host, installation_id, project_id, target_id, cause, reason, until)
-VALUES (@id, @tenant, @scope, @host, @installation_id, @project_id, @target_id, @cause, @reason, @until)
+INSERT INTO scheduler.pauses AS p (id, tenant, scope, host, installation_id, project_id, target_id, cause, reason, until, heard_at)
+VALUES (@id, @tenant, @scope, @host, @installation_id, @project_id, @target_id, @cause, @reason, @until, @heard)
 ON CONFLICT ON CONSTRAINT pauses_scope DO UPDATE
-   SET reason = EXCLUDED.reason, until = EXCLUDED.until,
-       set_at = CASE WHEN p.until < clock_timestamp() - interval '1 hour' THEN clock_timestamp() ELSE p.set_at END`
+   SET reason = EXCLUDED.reason, until = EXCLUDED.until, heard_at = COALESCE(EXCLUDED.heard_at, p.heard_at),
+       set_at = CASE WHEN p.until < clock_timestamp() - interval '1 hour' THEN clock_timestamp() ELSE p.set_at END
+ WHERE p.heard_at IS NULL OR @heard::timestamptz IS NULL OR p.heard_at <= @heard`
+
+	// Its end stays on record, also where no such pause is known yet.
+	endPause = `
+INSERT INTO scheduler.pauses AS p (id, tenant, scope, host, installation_id, project_id, target_id, cause, reason, until, heard_at)
+VALUES (@id, @tenant, @scope, @host, @installation_id, @project_id, @target_id, @cause, 'ended', clock_timestamp(), @heard)
+ON CONFLICT ON CONSTRAINT pauses_scope DO UPDATE
+   SET until = LEAST(p.until, EXCLUDED.until), heard_at = EXCLUDED.heard_at, set_at = clock_timestamp()
+ WHERE p.heard_at IS NULL OR p.heard_at <= EXCLUDED.heard_at`
 
 	clearPause = `
 DELETE FROM scheduler.pauses AS p
@@ -169,6 +179,6 @@ var queries = map[string]string{
 	"saveTarget": saveTarget, "saveFenced": saveFenced, "saveHeld": saveHeld, "saveRun": saveRun,
 	"knownRuns": knownRuns, "insertActivity": insertActivity, "getActivity": getActivity,
 	"insertDecisions": insertDecisions, "takeTurns": takeTurns, "targetPauses": targetPauses,
-	"setPause": setPause, "clearPause": clearPause,
+	"setPause": setPause, "clearPause": clearPause, "endPause": endPause,
 	"lockLapsed": lockLapsed, "lockReady": lockReady,
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +121,46 @@ func TestExplainTellsTheDecisionsInOrder(t *testing.T) {
 	}
 	if why := scheduler.Explain(b.target(t, tenantA, r.Target), nil); !strings.HasPrefix(why, "Reviewed: epoch 1") {
 		t.Fatalf("explained as %q", why)
+	}
+}
+
+// TestLaterWordOfAPauseStands: of two messages about one pause the one that was recorded later, whichever comes first,
+// and also when it is sent again.
+func TestLaterWordOfAPauseStands(t *testing.T) {
+	t.Parallel()
+	recorded := time.Now().Add(-time.Hour)
+	for what, tc := range map[string]struct {
+		first, second scheduler.ChangeKind
+		paused        bool
+	}{
+		"suspended, then not": {scheduler.ChangeSuspended, scheduler.ChangeUnsuspended, false},
+		"not, then suspended": {scheduler.ChangeUnsuspended, scheduler.ChangeSuspended, true},
+		"removed, then added": {scheduler.ChangeRemoved, scheduler.ChangeAdded, false},
+		"added, then removed": {scheduler.ChangeAdded, scheduler.ChangeRemoved, true},
+		"archived, then not":  {scheduler.ChangeArchived, scheduler.ChangeUnarchived, false},
+		"not, then archived":  {scheduler.ChangeUnarchived, scheduler.ChangeArchived, true},
+	} {
+		for _, order := range [][]int{{0, 1}, {1, 0}, {1, 0, 1, 0}} {
+			t.Run(fmt.Sprint(what, order), func(t *testing.T) {
+				t.Parallel()
+				b := setup(t)
+				b.record(t, tenantA, push("d1", "aaa", 1))
+				for _, i := range order {
+					c := scheduler.IntegrationChange{
+						Event: scheduler.ActivityID(fmt.Sprint("e", i)), Kind: []scheduler.ChangeKind{tc.first, tc.second}[i],
+						Host: pull(1).Host, Installation: pull(1).Installation, Projects: []scheduler.ProjectID{pull(1).Project},
+						Recorded: recorded.Add(time.Duration(i) * time.Second),
+					}
+					if err := b.RecordIntegration(t.Context(), tenantA, c); err != nil {
+						t.Fatal(err)
+					}
+				}
+				claimed, _, err := b.ClaimTargets(t.Context(), "worker", 5)
+				if err != nil || (len(claimed) == 0) != tc.paused {
+					t.Errorf("%d claimed, %v", len(claimed), err)
+				}
+			})
+		}
 	}
 }
 

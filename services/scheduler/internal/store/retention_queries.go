@@ -70,12 +70,12 @@ DELETE FROM scheduler.activities AS a
  WHERE a.tenant = @tenant
    AND a.activity_id = ANY (ARRAY(SELECT d.activity_id FROM scheduler.activities AS d WHERE d.tenant = @tenant LIMIT @limit))`
 
-	// Those of projects and targets; those of installations stay.
+	// Those of projects and targets, and what has ended; those of installations that hold stay.
 	erasePauses = `
 DELETE FROM scheduler.pauses AS p
  WHERE p.id = ANY (ARRAY(
        SELECT d.id FROM scheduler.pauses AS d
-        WHERE d.tenant = @tenant AND d.scope IN ('project', 'target')
+        WHERE d.tenant = @tenant AND (d.scope IN ('project', 'target') OR d.until <= clock_timestamp())
         LIMIT @limit))`
 
 	eraseTurns = `

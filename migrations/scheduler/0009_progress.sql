@@ -1,4 +1,4 @@
--- 0007: progress. The last that the publisher was told of a run without a result, so that nothing is told twice
+-- 0009: progress. The last that the publisher was told of a run without a result, so that nothing is told twice
 -- and the end of a run that a page shows has something to say.
 
 -- +goose Up
