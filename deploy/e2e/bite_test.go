@@ -46,7 +46,12 @@ var violations = map[string]string{
 	"no surface is somebody else's comment":                                    `UPDATE seen SET ours = false`,
 	"a visible comment says what the page should say":                          `UPDATE seen SET epoch = epoch + 1`,
 	"no lower epoch overwrites a higher one":                                   `UPDATE seen SET backwards = true`,
-	"one check run per run, concluded":                                         `INSERT INTO checked SELECT id + 1, external_id, status FROM checked`,
+	"one check run per head and run":                                           `INSERT INTO checked SELECT id + 1, head, external_id, status FROM checked`,
+	"every check run has concluded":                                            `UPDATE checked SET status = 'in_progress'`,
+	"no two marked reviews of one run and part":                                `INSERT INTO seen_reviews SELECT id + 1, repository, number, surface, first_lifecycle, first_epoch FROM seen_reviews`,
+	"nothing is remarked twice while it stands":                                `INSERT INTO seen_remarks SELECT id + 1, repository, number, fingerprint, visible, resolved FROM seen_remarks`,
+	"every review of ours was recorded before it was posted":                   `UPDATE publisher.intents SET sent_at = NULL WHERE surface = 'review'`,
+	"every check run and status of ours was recorded before it was written":    `INSERT INTO on_heads SELECT id + 1, repository, 'commit_status', head FROM on_heads`,
 }
 
 // TestInvariantsBite breaks each invariant and sees that it is noticed.
@@ -89,11 +94,7 @@ func (w *world) unguarded() pgx.Tx {
 		w.Fatal(err)
 	}
 	w.Cleanup(func() { _ = conn.Close(context.WithoutCancel(ctx)) })
-	comments, err := w.ctl.Comments(ctx, 0, 0)
-	if err != nil {
-		w.Fatal(err)
-	}
-	checks, err := w.ctl.CheckRuns(ctx, 0, "")
+	all, err := w.truth(ctx)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func (w *world) unguarded() pgx.Tx {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if err := w.tell(ctx, tx, comments, checks); err != nil {
+	if err := w.tell(ctx, tx, all); err != nil {
 		w.Fatal(err)
 	}
 	if _, err := tx.Exec(ctx, unguarded); err != nil {

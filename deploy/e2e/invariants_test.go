@@ -25,6 +25,11 @@ type invariant struct {
 // ended are the decisions that end a claim.
 const ended = `('accepted', 'reused', 'skipped', 'refused', 'released', 'lapsed', 'fenced', 'read_lags', 'over_budget')`
 
+// kept are those whose intents are there still: neither has their lifecycle ended, nor were they erased, nor was an
+// older database restored.
+const kept = `NOT (SELECT restored FROM bounds) AND EXISTS (SELECT FROM scheduler.targets AS t
+                WHERE t.repository_id = s.repository AND t.number = s.number AND t.lifecycle = s.first_lifecycle)`
+
 var invariants = []invariant{
 	{"every delivery that names work has exactly one message, or one command", false, `
 SELECT d.delivery_id, count(o.id) FROM ingest.deliveries AS d
@@ -119,8 +124,7 @@ SELECT s.id FROM seen AS s WHERE s.ours AND NOT EXISTS (
   SELECT FROM publisher.intents AS i JOIN publisher.epochs AS e USING (tenant, target_id, lifecycle, epoch)
    WHERE i.surface IN ('summary', 'reply') AND e.repository_id = s.repository AND e.number = s.number AND i.sent_at IS NOT NULL
      AND (e.lifecycle, e.epoch) = (s.first_lifecycle, s.first_epoch))
-   AND EXISTS (SELECT FROM scheduler.targets AS t -- unless its lifecycle has ended, or it was erased, and its intents with it
-                WHERE t.repository_id = s.repository AND t.number = s.number AND t.lifecycle = s.first_lifecycle)`},
+   AND ` + kept},
 	{"no two visible comments of one surface", true, `
 SELECT repository, number, surface FROM seen WHERE ours AND visible GROUP BY 1, 2, 3 HAVING count(*) > 1`},
 	{"no surface is somebody else's comment", false, `
@@ -133,8 +137,28 @@ SELECT s.id, s.epoch, t.epoch, t.page_kind FROM seen AS s
    AND (s.lifecycle = t.lifecycle OR t.read_at IS NOT NULL) -- or nothing was read since the lifecycle of before ended`},
 	{"no lower epoch overwrites a higher one", false, `
 SELECT id FROM seen WHERE backwards`},
-	{"one check run per run, concluded", true, `
-SELECT external_id FROM checked GROUP BY external_id HAVING count(*) > 1 OR bool_or(status <> 'completed')`},
+	{"one check run per head and run", true, `
+SELECT head, external_id FROM checked WHERE external_id <> 'duplicate' GROUP BY 1, 2 HAVING count(*) > 1`},
+	{"every check run has concluded", true, `
+SELECT id, external_id, status FROM checked WHERE status <> 'completed'`},
+	{"no two marked reviews of one run and part", true, `
+SELECT repository, number, surface FROM seen_reviews GROUP BY 1, 2, 3 HAVING count(*) > 1`},
+	{"nothing is remarked twice while it stands", true, `
+SELECT repository, number, fingerprint FROM seen_remarks WHERE visible AND NOT resolved GROUP BY 1, 2, 3 HAVING count(*) > 1`},
+	{"every review of ours was recorded before it was posted", false, `
+SELECT s.id FROM seen_reviews AS s WHERE NOT EXISTS (
+  SELECT FROM publisher.intents AS i JOIN publisher.epochs AS e USING (tenant, target_id, lifecycle, epoch, step)
+   WHERE i.surface = 'review' AND e.repository_id = s.repository AND e.number = s.number AND i.sent_at IS NOT NULL
+     AND (e.lifecycle, e.epoch) = (s.first_lifecycle, s.first_epoch))
+   AND ` + kept},
+	{"every check run and status of ours was recorded before it was written", false, `
+SELECT s.id, s.surface, s.head FROM on_heads AS s WHERE NOT EXISTS (
+  SELECT FROM publisher.intents AS i JOIN publisher.epochs AS e USING (tenant, target_id, lifecycle, epoch, step)
+   WHERE i.surface = s.surface AND e.repository_id = s.repository AND i.sent_at IS NOT NULL
+     AND split_part(i.surface_key, ':', 1) = s.head)
+   AND EXISTS (SELECT FROM scheduler.targets AS t WHERE t.repository_id = s.repository)
+   AND NOT EXISTS (SELECT FROM scheduler.targets AS t WHERE t.repository_id = s.repository AND t.lifecycle > 1)
+   AND NOT (SELECT restored FROM bounds)`},
 }
 
 // look asks the invariants, and returns what it found.
@@ -145,11 +169,7 @@ func (w *world) look(ctx context.Context, rest bool) error {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	// GitHub first: what is there now was recorded before.
-	comments, err := w.ctl.Comments(ctx, 0, 0)
-	if err != nil {
-		return err
-	}
-	checks, err := w.ctl.CheckRuns(ctx, 0, "")
+	all, err := w.truth(ctx)
 	if err != nil {
 		return err
 	}
@@ -162,7 +182,7 @@ func (w *world) look(ctx context.Context, rest bool) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if err := w.tell(ctx, tx, comments, checks); err != nil {
+	if err := w.tell(ctx, tx, all); err != nil {
 		return err
 	}
 	return broken(ctx, tx, rest)
@@ -210,33 +230,82 @@ func (w *world) atPeace() {
 // marker is the first line of what the publisher posts.
 var marker = regexp.MustCompile(`^<!-- fenceline:1 s=([0-9a-f]+) r=\S* e=(\d+)\.(\d+) h=[0-9a-f]+ -->`)
 
+// truth is what is on GitHub.
+type truth struct {
+	comments []control.Comment
+	checks   []control.CheckRun
+	reviews  []control.Review
+	statuses []control.Status
+}
+
+func (w *world) truth(ctx context.Context) (all truth, err error) {
+	if all.comments, err = w.ctl.Comments(ctx, 0, 0); err != nil {
+		return all, err
+	}
+	if all.checks, err = w.ctl.CheckRuns(ctx, 0, ""); err != nil {
+		return all, err
+	}
+	if all.reviews, err = w.ctl.Reviews(ctx, 0, 0); err != nil {
+		return all, err
+	}
+	all.statuses, err = w.ctl.Statuses(ctx, 0, "")
+	return all, err
+}
+
 // tell puts the simulator's truth into tables beside ours.
-func (w *world) tell(ctx context.Context, tx pgx.Tx, comments []control.Comment, checks []control.CheckRun) error {
+func (w *world) tell(ctx context.Context, tx pgx.Tx, all truth) error {
 	_, err := tx.Exec(ctx, `
 CREATE TEMPORARY TABLE seen (id bigint, repository bigint, number bigint, ours boolean, visible boolean, surface text,
   lifecycle bigint, epoch bigint, first_lifecycle bigint, first_epoch bigint, backwards boolean) ON COMMIT DROP;
-CREATE TEMPORARY TABLE checked (id bigint, external_id text, status text) ON COMMIT DROP;
-CREATE TEMPORARY TABLE bounds (attempts integer) ON COMMIT DROP`)
+CREATE TEMPORARY TABLE checked (id bigint, head text, external_id text, status text) ON COMMIT DROP;
+CREATE TEMPORARY TABLE on_heads (id bigint, repository bigint, surface text, head text) ON COMMIT DROP;
+CREATE TEMPORARY TABLE seen_reviews (id bigint, repository bigint, number bigint, surface text, first_lifecycle bigint, first_epoch bigint) ON COMMIT DROP;
+CREATE TEMPORARY TABLE seen_remarks (id bigint, repository bigint, number bigint, fingerprint text, visible boolean, resolved boolean) ON COMMIT DROP;
+CREATE TEMPORARY TABLE bounds (attempts integer, restored boolean) ON COMMIT DROP`)
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO bounds VALUES ($1)`, cmp.Or(w.maxAttempts, 3)); err != nil {
+	if _, err := tx.Exec(ctx, `INSERT INTO bounds VALUES ($1, $2)`, cmp.Or(w.maxAttempts, 3), w.restored); err != nil {
 		return err
 	}
-	for _, c := range comments {
+	b := &pgx.Batch{}
+	for _, c := range all.comments {
 		s := told(c)
-		_, err := tx.Exec(ctx, `INSERT INTO seen VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, c.ID, c.RepositoryID, c.Number,
+		b.Queue(`INSERT INTO seen VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, c.ID, c.RepositoryID, c.Number,
 			s.ours, c.DeletedAt == nil, s.surface, s.last[0], s.last[1], s.first[0], s.first[1], s.backwards)
-		if err != nil {
-			return err
+	}
+	for _, c := range all.checks {
+		b.Queue(`INSERT INTO checked VALUES ($1, $2, $3, $4)`, c.ID, c.HeadSHA, c.ExternalID, c.Status)
+		b.Queue(`INSERT INTO on_heads VALUES ($1, $2, 'check_run', $3)`, c.ID, c.RepositoryID, c.HeadSHA)
+	}
+	for _, s := range all.statuses {
+		b.Queue(`INSERT INTO on_heads VALUES ($1, $2, 'commit_status', $3)`, s.ID, s.RepositoryID, s.SHA)
+	}
+	for _, r := range all.reviews {
+		tellReview(b, r)
+	}
+	return tx.SendBatch(ctx, b).Close()
+}
+
+// tellReview tells of a review of ours that is on the page, and of its inline comments. One that is a duplicate has
+// no marker any more.
+func tellReview(b *pgx.Batch, r control.Review) {
+	if r.Author.Login != bot || r.SubmittedAt == nil || r.DeletedAt != nil {
+		return
+	}
+	if m := marker.FindStringSubmatch(r.Body); m != nil {
+		var first [2]int64
+		if m := marker.FindStringSubmatch(r.History[0].Body); m != nil {
+			_, _ = fmt.Sscan(m[2], &first[0])
+			_, _ = fmt.Sscan(m[3], &first[1])
+		}
+		b.Queue(`INSERT INTO seen_reviews VALUES ($1, $2, $3, $4, $5, $6)`, r.ID, r.RepositoryID, r.Number, m[1], first[0], first[1])
+	}
+	for _, c := range r.Comments {
+		if m := remarked.FindStringSubmatch(c.Body); m != nil {
+			b.Queue(`INSERT INTO seen_remarks VALUES ($1, $2, $3, $4, $5, $6)`, c.ID, c.RepositoryID, c.Number, m[4], c.DeletedAt == nil, m[5] == "1")
 		}
 	}
-	for _, c := range checks {
-		if _, err := tx.Exec(ctx, `INSERT INTO checked VALUES ($1, $2, $3)`, c.ID, c.ExternalID, c.Status); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // said is what a comment says, over time.

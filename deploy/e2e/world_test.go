@@ -44,6 +44,7 @@ type world struct {
 
 	server      *redistest.Redis // of this test alone, where it has one
 	maxAttempts int              // of a run, 3 where it is 0
+	restored    bool             // an older database of the publisher was
 	unhurried   bool             // polls and pauses are an installation's, not a test's
 
 	sim     *githubsim.Server
