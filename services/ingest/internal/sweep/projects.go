@@ -139,6 +139,9 @@ func (s *Projects) putOff(ctx context.Context, p ingest.SweptProject, err error)
 
 // list compares one project with its targets.
 func (s *Projects) list(ctx context.Context, p ingest.SweptProject) (ingest.SweepEnd, error) {
+	if p.Contested { // no token is asked for
+		return s.locate(ctx, p)
+	}
 	if err := s.pace.wait(ctx); err != nil {
 		return ingest.SweepEnd{}, err
 	}
@@ -177,6 +180,9 @@ func (s *Projects) locate(ctx context.Context, p ingest.SweptProject) (ingest.Sw
 		found = nil
 	}
 	where := p.Locate(found)
+	if where == ingest.WhereHere && p.Contested {
+		return ingest.SweepEnd{Next: s.Set.Every, Done: true}, nil
+	}
 	if where == ingest.WhereHere {
 		return ingest.SweepEnd{Next: jitter(s.Set.Retry), Missed: found == nil}, nil
 	}
