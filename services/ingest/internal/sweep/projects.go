@@ -191,7 +191,7 @@ func (s *Projects) locate(ctx context.Context, p ingest.SweptProject) (ingest.Sw
 	span.SetAttributes(obs.Outcome(string(where)))
 	obs.End(span, err)
 	s.Metrics.moved(ctx, string(where))
-	s.Slog.InfoContext(ctx, "a repository is elsewhere", "where", where, "repository_id", p.RepositoryID, "tenant", p.Tenant)
+	s.Slog.InfoContext(ctx, "a repository is elsewhere", "where", where, "repository_id", p.RepositoryID, "tenant", p.Tenant.String())
 	return ingest.SweepEnd{Next: s.Set.Every, Done: true}, err
 }
 
