@@ -444,6 +444,35 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
+// TestTransferAfterUninstalling: a repository whose old owner has uninstalled the App first reaches its new owner, too.
+func TestTransferAfterUninstalling(t *testing.T) {
+	w := sweeping(t)
+	w.repository()
+	w.up()
+	opened := w.open(control.Send)
+	first := w.atRest()
+	w.published(1, opened.Pull.HeadSHA)
+	if _, err := w.ctl.CreateAccount(t.Context(), control.Account{Login: "zenith", Type: "Organization"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.ctl.DeleteInstallation(t.Context(), w.installation.ID, control.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the App is uninstalled", func() error { return w.some(`SELECT count(*) FROM ingest.installations WHERE state = 'deleted'`) })
+	if _, err := w.ctl.TransferRepository(t.Context(), w.repo.ID, control.Transfer{Owner: "zenith"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.ctl.CreateInstallation(t.Context(), control.NewInstallation{Account: "zenith"}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the new tenant reviews it", func() error {
+		return w.some(`SELECT count(*) FROM scheduler.targets WHERE repository_id = $1 AND tenant <> $2 AND page_kind = 'result' AND page_delivery = 'delivered'`, w.repo.ID, first.GetTenant())
+	})
+	if n := w.count(`SELECT count(*) FROM scheduler.runs WHERE tenant = $1`, first.GetTenant()); n != 1 {
+		t.Errorf("%d runs of the old tenant", n)
+	}
+}
+
 // TestReinstalledWhileAReviewWaits: what was due when the App was uninstalled goes on under the next installation.
 func TestReinstalledWhileAReviewWaits(t *testing.T) {
 	w := sweeping(t)

@@ -18,6 +18,11 @@ type SweptProject struct {
 	Account  int64    // its installation's
 	Archived bool     // as it was seen last
 	Misses   int      // in a row, GitHub had no such repository for us
+
+	// Contested: it is not listed, since it was removed or its installation is suspended or gone, and another tenant lays
+	// claim to its repository. GitHub is asked as the App whose that is; a claim that is right ends the project, and
+	// nothing else does.
+	Contested bool
 }
 
 // SweepEnd is how a listing ends.
@@ -140,6 +145,8 @@ const lostAfter = 2
 // Locate decides by GitHub's own answer where a repository is now; at is nil where no installation reaches it.
 func (p SweptProject) Locate(at *Installed) Where {
 	switch {
+	case p.Contested && (at == nil || at.Account.ID == p.Account):
+		return WhereHere
 	case at == nil && p.Misses+1 >= lostAfter:
 		return WhereLost
 	case at == nil, at.Account.ID == p.Account && at.ID == p.InstallationID:

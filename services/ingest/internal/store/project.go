@@ -21,17 +21,21 @@ const listingLease = 2 * time.Minute
 // other time it looks past those that there is news of, so that no flood of news keeps the others from their turn.
 func (s *Store) TakeProject(ctx context.Context, host string) (p ingest.SweptProject, found bool, err error) {
 	if s.takes.Add(1)%2 == 0 {
-		if p, found, err = s.takeProject(ctx, host, false); found || err != nil {
+		if p, found, err = s.takeProject(ctx, takeProject, host, false); found || err != nil {
 			return p, found, err
 		}
 	}
-	return s.takeProject(ctx, host, true)
+	if p, found, err = s.takeProject(ctx, takeContested, host, true); found || err != nil {
+		p.Contested = true
+		return p, found, err
+	}
+	return s.takeProject(ctx, takeProject, host, true)
 }
 
-func (s *Store) takeProject(ctx context.Context, host string, news bool) (p ingest.SweptProject, found bool, err error) {
+func (s *Store) takeProject(ctx context.Context, sql, host string, news bool) (p ingest.SweptProject, found bool, err error) {
 	p.Claim = newID()
 	b := &pg.Batch{}
-	b.Queue(takeProject, pgx.NamedArgs{"host": host, "claim": p.Claim, "lease": listingLease, "news": news}).QueryRow(func(row pgx.Row) error {
+	b.Queue(sql, pgx.NamedArgs{"host": host, "claim": p.Claim, "lease": listingLease, "news": news}).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(&p.ID, &p.Tenant, &p.Host, &p.RepositoryID, &p.Repository, &p.InstallationID, &p.Account, &p.Archived, &p.Misses)
 		found = err == nil
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -59,7 +63,7 @@ func (s *Store) tell() {
 // installation waits.
 func (s *Store) holding(ctx context.Context, p ingest.SweptProject, what string, fn func(tx *pg.Tx) error) error {
 	err := s.db.System(ctx, func(tx *pg.Tx) error {
-		tag, err := tx.Exec(ctx, renewProject, pgx.NamedArgs{"id": p.ID, "claim": p.Claim, "lease": listingLease})
+		tag, err := tx.Exec(ctx, renewProject, pgx.NamedArgs{"id": p.ID, "claim": p.Claim, "lease": listingLease, "contested": p.Contested})
 		switch {
 		case err != nil:
 			return err

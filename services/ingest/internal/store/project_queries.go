@@ -22,14 +22,32 @@ UPDATE ingest.projects AS p
  WHERE p.id = i.id
 RETURNING ` + sweptColumns
 
+	// One that another tenant lays claim to, and that is not listed: only where it is now is asked.
+	takeContested = `
+WITH due AS (
+  SELECT p.id, i.account_id
+    FROM ingest.projects AS p
+    JOIN ingest.installations AS i ON i.tenant = p.tenant AND i.host = p.host AND i.installation_id = p.installation_id
+   WHERE p.contested_at IS NOT NULL AND p.host = @host
+     AND (p.state = 'removed' OR p.state = 'enrolled' AND (i.state <> 'active' OR i.lost_at IS NOT NULL))
+   ORDER BY p.contested_at
+   LIMIT 1
+     FOR UPDATE OF p SKIP LOCKED
+)
+UPDATE ingest.projects AS p
+   SET contested_at = NULL, sweep_at = clock_timestamp() + @lease::interval, sweep_claim = @claim
+  FROM due AS i
+ WHERE p.id = i.id
+RETURNING ` + sweptColumns
+
 	// A listing's steps hold its claim; no row means that there was news meanwhile, or that GitHub makes the
 	// installation wait: it is to be listed anew.
 	renewProject = `
 UPDATE ingest.projects AS p
    SET sweep_at = clock_timestamp() + @lease::interval
   FROM ingest.installations AS i
- WHERE p.id = @id AND p.sweep_claim = @claim AND p.state = 'enrolled'
-   AND i.tenant = p.tenant AND i.host = p.host AND i.installation_id = p.installation_id AND ` + awake
+ WHERE p.id = @id AND p.sweep_claim = @claim AND (p.state = 'enrolled' AND ` + awake + ` OR @contested)
+   AND i.tenant = p.tenant AND i.host = p.host AND i.installation_id = p.installation_id`
 
 	leaveProject = `
 UPDATE ingest.projects AS p
@@ -83,8 +101,8 @@ UPDATE ingest.projects AS p
 
 	nudgeForeign = `
 UPDATE ingest.projects AS p
-   SET sweep_at = NULL, sweep_claim = NULL
- WHERE p.host = @host AND p.repository_id = ANY (@repository_ids::bigint[]) AND p.tenant <> @tenant AND p.state = 'enrolled'
+   SET sweep_at = NULL, sweep_claim = NULL, contested_at = clock_timestamp()
+ WHERE p.host = @host AND p.repository_id = ANY (@repository_ids::bigint[]) AND p.tenant <> @tenant AND p.state IN ('enrolled', 'removed')
    AND (p.swept_at IS NULL OR p.swept_at < clock_timestamp() - interval '1 minute')`
 
 	// Enrolled by its first delivery: what that says of its own pull request goes ahead.
@@ -104,7 +122,7 @@ var sweepQueries = map[string]string{
 	"holdSweep": holdSweep, "renewSweep": renewSweep, "leaveSweep": leaveSweep, "saveCursor": saveCursor, "endPass": endPass,
 	"recordMissed": recordMissed, "endRecovered": endRecovered, "endDelivered": endDelivered, "endTried": endTried, "takeMissed": takeMissed,
 	"endMissed": endMissed, "putOffMissed": putOffMissed, "missedDepth": missedDepth,
-	"takeProject": takeProject, "renewProject": renewProject, "leaveProject": leaveProject,
+	"takeProject": takeProject, "takeContested": takeContested, "renewProject": renewProject, "leaveProject": leaveProject,
 	"refreshProject": refreshProject, "refreshAccount": refreshAccount, "lostProject": lostProject, "movedProject": movedProject,
 	"enrolledNow": enrolledNow, "accountTenant": accountTenant, "nudgeRepository": nudgeRepository, "nudgeInstallation": nudgeInstallation,
 	"nudgeForeign": nudgeForeign, "settleProject": settleProject, "sweepDepth": sweepDepth,

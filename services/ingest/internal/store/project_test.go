@@ -249,6 +249,42 @@ func TestMoved(t *testing.T) {
 	}
 }
 
+// TestContested: a repository that another tenant has now is found to be so, too, where the old tenant's project is not
+// listed any more, and without it nothing is asked.
+func TestContested(t *testing.T) {
+	t.Parallel()
+	for what, leave := range map[string]ingest.Event{
+		"removed":     repositories("removed", acmeInstalled, acme, 2, rocket),
+		"uninstalled": installation("deleted", acmeInstalled, acme, 2),
+		"suspended":   installation("suspend", acmeInstalled, acme, 2),
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s, d := setup(t, everybody)
+			deliver(t, s, "pr", pull(acmeInstalled, rocket))
+			deliver(t, s, "leave", leave)
+			s.known.forget()
+			noneDue(t, s)
+			moved := rocket
+			moved.Owner = zenith
+			deliver(t, s, "zenith", installation("created", zenithInstalled, zenith, 1))
+			expect(t, "the new owner's first", deliver(t, s, "first", pull(zenithInstalled, moved)), ingest.Ignore, "project_of_another_tenant")
+			p, found, err := s.TakeProject(t.Context(), host)
+			if err != nil || !found || !p.Contested || p.RepositoryID != rocket.ID {
+				t.Fatalf("took %v %+v, %v", found, p, err)
+			}
+			noneDue(t, s)
+			if err := s.Resettle(t.Context(), p, ingest.WhereMoved, ingest.Installed{ID: zenithInstalled, Account: zenith}); err != nil {
+				t.Fatal(err)
+			}
+			expect(t, "the new owner's next", deliver(t, s, "next", pull(zenithInstalled, moved)), ingest.TriggerReview, "revision")
+			if owner := pgtest.Query[string](t, d, `SELECT tenant::text FROM ingest.projects WHERE repository_id = $1`, rocket.ID); owner != tenantOfAccount(t, d, zenith).String() {
+				t.Errorf("it is %s's", owner)
+			}
+		})
+	}
+}
+
 // TestResettle: where the new account may not bind, the project only ends; another installation of the same
 // account, or another account of the same tenant, takes it along; what is lost can come back.
 func TestResettle(t *testing.T) {

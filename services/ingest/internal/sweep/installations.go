@@ -119,7 +119,7 @@ func (s *Installations) look(ctx context.Context, in ingest.SweptInstallation) (
 func (s *Installations) miss(ctx context.Context, in ingest.SweptInstallation) (next time.Duration, err error) {
 	lost, fresh, err := s.Standing.MissInstallation(ctx, in)
 	if fresh {
-		s.Slog.WarnContext(ctx, "an installation is there no more, and no event told so", "alert", "installation_lost", "installation", in.ID, "tenant", in.Tenant)
+		s.Slog.WarnContext(ctx, "an installation is there no more, and no event told so", "alert", "installation_lost", "installation", in.ID, "tenant", in.Tenant.String())
 	}
 	if !lost {
 		return jitter(s.Set.Retry), err

@@ -141,6 +141,9 @@ func (s *Projects) putOff(ctx context.Context, p ingest.SweptProject, err error)
 
 // list compares one project with its targets.
 func (s *Projects) list(ctx context.Context, p ingest.SweptProject) (ingest.SweepEnd, error) {
+	if p.Contested { // no token is asked for
+		return s.locate(ctx, p)
+	}
 	if err := s.pace.wait(ctx); err != nil {
 		return ingest.SweepEnd{}, err
 	}
@@ -179,6 +182,9 @@ func (s *Projects) locate(ctx context.Context, p ingest.SweptProject) (ingest.Sw
 		found = nil
 	}
 	where := p.Locate(found)
+	if where == ingest.WhereHere && p.Contested {
+		return ingest.SweepEnd{Next: s.Set.Every, Done: true}, nil
+	}
 	if where == ingest.WhereHere {
 		return ingest.SweepEnd{Next: jitter(s.Set.Retry), Missed: found == nil}, nil
 	}
@@ -187,7 +193,7 @@ func (s *Projects) locate(ctx context.Context, p ingest.SweptProject) (ingest.Sw
 	span.SetAttributes(obs.Outcome(string(where)))
 	obs.End(span, err)
 	s.Metrics.moved(ctx, string(where))
-	s.Slog.InfoContext(ctx, "a repository is elsewhere", "where", where, "repository_id", p.RepositoryID, "tenant", p.Tenant)
+	s.Slog.InfoContext(ctx, "a repository is elsewhere", "where", where, "repository_id", p.RepositoryID, "tenant", p.Tenant.String())
 	return ingest.SweepEnd{Next: s.Set.Every, Done: true}, err
 }
 

@@ -17,13 +17,14 @@ import (
 
 // scene is one project, GitHub and the scheduler around it, and what came of a listing.
 type scene struct {
-	now      ingest.Standing
-	pages    [][]ingest.PullRequest
-	pulls    map[int64]ingest.PullRequest // by itself
-	at       *ingest.Installed
-	live     []ingest.Target
-	fail     map[string]error // by call
-	overtake bool
+	now       ingest.Standing
+	pages     [][]ingest.PullRequest
+	pulls     map[int64]ingest.PullRequest // by itself
+	at        *ingest.Installed
+	live      []ingest.Target
+	fail      map[string]error // by call
+	overtake  bool
+	contested bool
 
 	seen      []int64
 	refreshed int
@@ -73,7 +74,9 @@ func (s *scene) Live(context.Context, ingest.TenantID, ingest.ProjectID) ([]inge
 }
 
 func (s *scene) TakeProject(context.Context, string) (ingest.SweptProject, bool, error) {
-	return one, len(s.ends) == 0, nil
+	p := one
+	p.Contested = s.contested
+	return p, len(s.ends) == 0, nil
 }
 
 func (s *scene) LeaveProject(_ context.Context, _ ingest.SweptProject, end ingest.SweepEnd) error {
@@ -177,6 +180,15 @@ func TestElsewhere(t *testing.T) {
 		"its installation is gone, another is there": {func(s *scene) {
 			s.fail["repository"], s.at = &ghapp.Failure{Class: ghapp.Gone, Mint: true}, &ingest.Installed{ID: 71, Account: ingest.Account{ID: 7}}
 		}, ingest.WhereAgain, ingest.SweepEnd{Next: time.Hour, Done: true}},
+		"contested, and moved": {func(s *scene) {
+			s.contested, s.fail["repository"], s.at = true, errors.New("a token was asked for"), &ingest.Installed{ID: 80, Account: zenith}
+		}, ingest.WhereMoved, ingest.SweepEnd{Next: time.Hour, Done: true}},
+		"contested, and the same account's": {func(s *scene) {
+			s.contested, s.fail["repository"], s.at = true, errors.New("a token was asked for"), &ingest.Installed{ID: 71, Account: ingest.Account{ID: 7}}
+		}, "", ingest.SweepEnd{Next: time.Hour, Done: true}},
+		"contested, and nowhere": {func(s *scene) {
+			s.contested, s.fail["repository"] = true, errors.New("a token was asked for")
+		}, "", ingest.SweepEnd{Next: time.Hour, Done: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

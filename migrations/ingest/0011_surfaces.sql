@@ -1,4 +1,4 @@
--- 0010: what a project's results are shown on. The publisher is told of each change by its version; a project
+-- 0011: what a project's results are shown on. The publisher is told of each change by its version; a project
 -- that never chose is at version 0, of which the publisher need not know.
 
 -- +goose Up
