@@ -38,7 +38,11 @@ func (s *Server) ctlComment(req *http.Request, in control.NewComment) (any, erro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, by := s.now(), s.sender(in.Options, p.repo)
+	if in.At != nil {
+		now = *in.At
+	}
 	m, d := s.newComment(p, by, version[commentText]{at: now, value: commentText{in.Body, by, now}}, in.Webhook)
+	s.touch(p, s.now())
 	return s.toldComment(m, d), nil
 }
 

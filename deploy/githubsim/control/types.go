@@ -232,7 +232,8 @@ type Changed struct {
 
 // NewComment is a person's comment: the sender is its author.
 type NewComment struct {
-	Body string `json:"body"`
+	Body string     `json:"body"`
+	At   *time.Time `json:"at,omitempty"` // when it was written, for a new one; default: now
 	Options
 }
 
