@@ -40,6 +40,7 @@ func TestThousandsOfFiles(t *testing.T) {
 	if n := w.count(`SELECT count(*) FROM scheduler.decisions WHERE kind IN ('lapsed', 'released')`); n != 0 {
 		t.Errorf("%d claims did not come to their end", n)
 	}
+	w.fewWrites(before.After, 300)
 
 	after := w.push("change", numbered(3000, 3060), control.Send)
 	found, seen, left = w.findings(w.finished(after.After))
@@ -79,6 +80,27 @@ func TestAPushWhileFilesAreListed(t *testing.T) {
 	}
 	if n := w.count(`SELECT count(DISTINCT head_sha) FROM reviewer.attempts`); n != 1 {
 		t.Errorf("attempts at %d heads, want the last one's alone", n)
+	}
+}
+
+// fewWrites waits until a head is shown, and checks what that took: at most twelve writes, and no call that GitHub
+// refused.
+func (w *world) fewWrites(head string, remarks int) {
+	w.Helper()
+	eventually(w.T, "the head is shown", func() error { return w.shown(head) })
+	w.atPeace()
+	used, err := w.ctl.Usage(w.Context(), w.installation.ID)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Logf("%d writes, %d of them creations, among %d calls, %d refused; at most %d points a minute and %d creations",
+		used.Writes, used.Creates, used.Requests, used.Refused, used.PeakPointsPerMinute, used.PeakCreatesPerMinute)
+	if used.Writes > 12 || used.Refused > 0 || !used.Within(control.GitHubLimits()) {
+		w.Errorf("used %+v", used)
+	}
+	v := w.view(1)
+	if len(v.remarks) != remarks || len(v.checks) != 1 || v.checks[0].Annotations != remarks {
+		w.Errorf("%d remarks, check runs %d", len(v.remarks), len(v.checks))
 	}
 }
 
