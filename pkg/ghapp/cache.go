@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"net/http"
 	"sync"
+	"time"
 )
 
 const (
@@ -23,6 +24,7 @@ type place struct {
 type kept struct {
 	place
 	tag    string
+	since  time.Time
 	header http.Header
 	body   []byte
 
@@ -54,14 +56,16 @@ func newCache(limit int64) *cache {
 	return &cache{limit: limit, at: map[place]*kept{}, own: map[int64]*shelf{}}
 }
 
-func (c *cache) get(p place) *kept {
+// get returns what is kept in a place, unless that is older.
+func (c *cache) get(p place, oldest time.Time) *kept {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.at[p]
-	if k != nil {
-		c.all.MoveToFront(k.all)
-		c.own[p.installation].used.MoveToFront(k.own)
+	if k == nil || k.since.Before(oldest) {
+		return nil
 	}
+	c.all.MoveToFront(k.all)
+	c.own[p.installation].used.MoveToFront(k.own)
 	return k
 }
 

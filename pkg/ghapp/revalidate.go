@@ -2,22 +2,19 @@ package ghapp
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
 
-// rereads are the paths that are read again and again and mostly have not changed. What is read once for a
-// head, or is long, is not worth its memory; what decides about a person's rights is asked plainly.
-var rereads = regexp.MustCompile(`^(installation/repositories|repositories/\d+(/pulls(/\d+(/(comments|reviews))?)?|/issues/\d+/comments|/commits/[^/]+/check-runs)?)$`)
+// keptFor is how long an answer is kept at most, whatever its tag says: what was wrong with it ends with it.
+const keptFor = 6 * time.Hour
 
 // revalidating asks GitHub whether an answer that is kept is still valid, where there is one: "304 Not
 // Modified" costs no quota (docs.github.com, "Use conditional requests if appropriate"). No read is spared:
@@ -33,11 +30,12 @@ type revalidating struct {
 // RoundTrip implements http.RoundTripper.
 func (v *revalidating) RoundTrip(req *http.Request) (*http.Response, error) {
 	path, below := strings.CutPrefix(req.URL.EscapedPath(), v.base.EscapedPath())
-	if req.Method != http.MethodGet || !below || !rereads.MatchString(path) || req.Header.Get("If-None-Match") != "" {
+	whole := reread(path)
+	if req.Method != http.MethodGet || !below || whole == nil || req.Header.Get("If-None-Match") != "" {
 		return v.next.RoundTrip(req)
 	}
 	at := place{v.installation, req.URL.String(), req.Header.Get("Accept")}
-	known := v.cache.get(at)
+	known := v.cache.get(at, time.Now().Add(-keptFor))
 	if known != nil {
 		req = req.Clone(req.Context())
 		req.Header.Set("If-None-Match", known.tag)
@@ -52,7 +50,7 @@ func (v *revalidating) RoundTrip(req *http.Request) (*http.Response, error) {
 		outcome = "unchanged"
 		serve(resp, known)
 	case resp.StatusCode == http.StatusOK:
-		v.keep(at, req.URL, resp)
+		v.keep(at, resp, func(body []byte) bool { return whole(req.URL, body) })
 	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusGone:
 		v.cache.drop(at)
 	}
@@ -74,42 +72,22 @@ func serve(resp *http.Response, k *kept) {
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(k.body)), int64(len(k.body))
 }
 
-// keep reads the answer, and keeps it where its tag tells of every change.
-func (v *revalidating) keep(at place, asked *url.URL, resp *http.Response) {
+// keep reads the answer, and keeps it where it is whole and its tag tells of every change. A page of a longer list
+// has a Link, which is no part of the tag.
+func (v *revalidating) keep(at place, resp *http.Response, whole func(body []byte) bool) {
 	tag := resp.Header.Get("ETag")
-	if tag == "" {
+	if tag == "" || resp.Header.Get("Link") != "" {
 		v.cache.drop(at)
 		return
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, keptBody+1))
 	rest := resp.Body
 	resp.Body = &replayed{Reader: io.MultiReader(bytes.NewReader(body), failing{err}, rest), Closer: rest}
-	if err != nil || len(body) > keptBody || !whole(resp.Header, asked, body) {
+	if err != nil || len(body) > keptBody || !whole(body) {
 		v.cache.drop(at)
 		return
 	}
-	v.cache.put(&kept{place: at, tag: tag, body: body, header: http.Header{"Content-Type": resp.Header.Values("Content-Type")}})
-}
-
-// whole tells that an answer is not a page of a longer list, and can't become one while its tag stays: the
-// tag is of the page's content, and says nothing of the pages that follow (seen in practice: github-mirror
-// 113 and 290). A page that is full may be followed by another any time.
-func whole(h http.Header, asked *url.URL, body []byte) bool {
-	if h.Get("Link") != "" {
-		return false
-	}
-	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
-		return true // one thing, or a list that counts all of its pages
-	}
-	var items []json.RawMessage
-	if json.Unmarshal(body, &items) != nil {
-		return false
-	}
-	size, err := strconv.Atoi(asked.Query().Get("per_page"))
-	if err != nil {
-		size = 30 // GitHub's own
-	}
-	return len(items) < min(size, 100)
+	v.cache.put(&kept{place: at, tag: tag, since: time.Now(), body: body, header: http.Header{"Content-Type": resp.Header.Values("Content-Type")}})
 }
 
 // replayed is a body of which some was read already.

@@ -1,12 +1,15 @@
 package ghapp
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-github/v66/github"
 )
@@ -47,6 +50,17 @@ func (g *tagged) says(body, link string) {
 	g.body, g.link = body, link
 }
 
+// aPull is what GitHub answers of pull request 7.
+func aPull(title string) string {
+	return `{"id":1,"number":7,"state":"open","updated_at":"2026-01-01T00:00:00Z","title":"` + title + `",
+		"head":{"sha":"ec26c3e57ca3a959ca5aad62de7213c562f8c821"},"base":{"ref":"main"}}`
+}
+
+// comments are n of them.
+func comments(n int) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(`{"id":5},`, n), ",") + "]"
+}
+
 func keeping(c *Config) { c.Cache = 1 << 20 }
 
 func read(t *testing.T, c *Client, path string) string {
@@ -60,21 +74,29 @@ func read(t *testing.T, c *Client, path string) string {
 
 func TestUnchangedCostsNoQuota(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{
-		"repositories/1", "repositories/1/pulls/7", "repositories/1/pulls?state=open&per_page=100", "repositories/1/pulls/7/reviews",
-		"repositories/1/pulls/7/comments", "repositories/1/issues/7/comments?per_page=100", "repositories/1/commits/abc/check-runs?per_page=100",
-		"installation/repositories?per_page=100&page=1",
+	for path, bodies := range map[string][2]string{
+		"repositories/1":                                                        {`{"id":1,"full_name":"a/b","owner":{"id":2}}`, `{"id":1,"full_name":"a/c","owner":{"id":2}}`},
+		"repositories/1/pulls/7":                                                {aPull("a"), aPull("b")},
+		"repositories/1/pulls?state=open&per_page=100":                          {"[]", "[" + aPull("b") + "]"},
+		"repositories/1/pulls/7/reviews":                                        {comments(1), comments(2)},
+		"repositories/1/pulls/7/comments":                                       {comments(0), comments(29)},
+		"repositories/1/issues/7/comments?per_page=100":                         {comments(0), comments(99)},
+		"repositories/1/commits/abc/check-runs?per_page=100":                    {`{"total_count":0,"check_runs":[]}`, `{"total_count":1,"check_runs":[{"id":1}]}`},
+		"installation/repositories?per_page=100&page=1":                         {`{"total_count":0,"repositories":[]}`, `{"total_count":1,"repositories":[{"id":1}]}`},
+		"repositories/1/issues/7/comments?since=2026-01-01T00%3A00%3A00Z&x=%2F": {comments(3), comments(4)},
 	} {
 		for _, base := range []string{"", "/api/v3"} {
-			g := &tagged{body: `{"n":1}`}
+			g := &tagged{}
 			h := newHub(t, g.ServeHTTP)
 			h.Config.Handler = http.StripPrefix(base, h.Config.Handler)
 			c := h.app(t, keeping, func(c *Config) { c.BaseURL += base }).Client(1)
-			for _, want := range []string{"map[n:1]", "map[n:1]", "map[n:2]", "map[n:2]"} {
-				if want == "map[n:2]" {
-					g.says(`{"n":2}`, "")
+			for n := range 4 {
+				g.says(bodies[n/2], "")
+				var want any
+				if err := json.Unmarshal([]byte(bodies[n/2]), &want); err != nil {
+					t.Fatal(err)
 				}
-				if got := read(t, c, path); got != want {
+				if got := read(t, c, path); got != fmt.Sprint(want) {
 					t.Fatalf("%s: read %s, want %s", path, got, want)
 				}
 			}
@@ -91,18 +113,16 @@ func TestUnchangedCostsNoQuota(t *testing.T) {
 // What decides about rights, is long or read once is asked plainly, and so is every page of a longer list.
 func TestReadsThatAreNotKept(t *testing.T) {
 	t.Parallel()
-	full := "[" + strings.Repeat("1,", 99) + "1]"
 	for name, c := range map[string]struct{ path, body, link string }{
 		"permission":       {"repositories/1/collaborators/ann/permission", `{}`, ""},
 		"contents":         {"repositories/1/contents/a.go?ref=abc", `{}`, ""},
 		"comparison":       {"repositories/1/compare/a...b", `{}`, ""},
-		"somebody":         {"users/ann", `{}`, ""},
-		"a page of more":   {"repositories/1/issues/7/comments?per_page=2", `[1]`, `<http://x/?page=2>; rel="next"`},
-		"a full page":      {"repositories/1/issues/7/comments?per_page=100", full, ""},
-		"full by default":  {"repositories/1/issues/7/comments", "[" + strings.Repeat("1,", 29) + "1]", ""},
-		"no page size":     {"repositories/1/issues/7/comments?per_page=x", full, ""},
-		"longer than kept": {"repositories/1/pulls/7", `"` + strings.Repeat("x", keptBody) + `"`, ""},
-		"not JSON":         {"repositories/1/pulls/7/comments", `[1,`, ""},
+		"somebody":         {"users/ann", `{"id":1}`, ""},
+		"a page of more":   {"repositories/1/issues/7/comments?per_page=2", comments(1), `<http://x/?page=2>; rel="next"`},
+		"a full page":      {"repositories/1/issues/7/comments?per_page=100", comments(100), ""},
+		"full by default":  {"repositories/1/issues/7/comments", comments(30), ""},
+		"no page size":     {"repositories/1/issues/7/comments?per_page=x", comments(1), ""},
+		"longer than kept": {"repositories/1/pulls/7", aPull(strings.Repeat("x", keptBody)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,7 +180,11 @@ func TestListThatGrowsIsSeen(t *testing.T) {
 		body, link string
 		next       int
 	}{
-		{`[1]`, "", 0}, {`[1]`, "", 0}, {`[1,2]`, "", 0}, {`[1,2]`, `<http://x/?page=2>; rel="next"`, 2}, {`[1,2]`, `<http://x/?page=2>; rel="next"`, 2},
+		{comments(1), "", 0},
+		{comments(1), "", 0},
+		{comments(2), "", 0},
+		{comments(2), `<http://x/?page=2>; rel="next"`, 2},
+		{comments(2), `<http://x/?page=2>; rel="next"`, 2},
 	} {
 		if _, page := next(step.body, step.link); page != step.next {
 			t.Errorf("%s %s: next page %d, want %d", step.body, step.link, page, step.next)
@@ -170,7 +194,7 @@ func TestListThatGrowsIsSeen(t *testing.T) {
 
 func TestKeptIsOfOneInstallationAndMediaType(t *testing.T) {
 	t.Parallel()
-	g := &tagged{body: `{"n":1}`}
+	g := &tagged{body: aPull("a")}
 	a := newHub(t, g.ServeHTTP).app(t, keeping)
 	read(t, a.Client(1), "repositories/1/pulls/7")
 	read(t, a.Client(2), "repositories/1/pulls/7")
@@ -195,7 +219,7 @@ func TestKeptIsOfOneInstallationAndMediaType(t *testing.T) {
 
 func TestKeptNothing(t *testing.T) {
 	t.Parallel()
-	g := &tagged{body: `{}`}
+	g := &tagged{body: aPull("a")}
 	c := newHub(t, g.ServeHTTP).app(t).Client(1)
 	read(t, c, "repositories/1/pulls/7")
 	read(t, c, "repositories/1/pulls/7")
@@ -206,7 +230,7 @@ func TestKeptNothing(t *testing.T) {
 
 func TestWhatIsGoneIsNotKept(t *testing.T) {
 	t.Parallel()
-	g := &tagged{body: `{}`}
+	g := &tagged{body: aPull("a")}
 	gone := false
 	c := newHub(t, func(w http.ResponseWriter, r *http.Request) {
 		if gone {
@@ -242,7 +266,7 @@ func TestKeptIsBounded(t *testing.T) {
 		t.Errorf("one installation holds %d bytes of %d", c.filled, c.limit)
 	}
 	last := place{1, "999", ""}
-	if c.get(last) == nil {
+	if c.get(last, time.Time{}) == nil {
 		t.Error("the newest is gone")
 	}
 	for i := range int64(100) {
@@ -251,10 +275,10 @@ func TestKeptIsBounded(t *testing.T) {
 	if c.filled > c.limit || len(c.at) != c.all.Len() {
 		t.Errorf("%d bytes, %d places, %d in order", c.filled, len(c.at), c.all.Len())
 	}
-	if c.get(last) != nil {
+	if c.get(last, time.Time{}) != nil {
 		t.Error("the least recently used is there still")
 	}
-	if add(7, 1, 11<<10); c.get(place{7, "1", ""}) != nil {
+	if add(7, 1, 11<<10); c.get(place{7, "1", ""}, time.Time{}) != nil {
 		t.Error("one that is more than an installation's share was kept")
 	}
 	for p := range c.at {
@@ -275,7 +299,7 @@ func TestTornAnswerIsNotKept(t *testing.T) {
 			t.Error("asked whether what was torn is valid")
 		}
 		w.Header().Set("Content-Length", "1000")
-		_, _ = w.Write([]byte(`{"n":1}`))
+		_, _ = w.Write([]byte(aPull("a")))
 	})
 	c := h.app(t, keeping).Client(1)
 	for range 2 {
@@ -286,18 +310,64 @@ func TestTornAnswerIsNotKept(t *testing.T) {
 
 func TestManyReadersOfWhatIsKept(t *testing.T) {
 	t.Parallel()
-	g := &tagged{body: `{"n":1}`}
+	g := &tagged{body: aPull("a")}
 	c := newHub(t, g.ServeHTTP).app(t, keeping).Client(1)
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
 			for range 5 {
-				var v map[string]int
-				if _, err := c.Get(t.Context(), "repositories/1/pulls/7", &v); err != nil || v["n"] != 1 {
-					t.Errorf("%v, %v", v, err)
+				var v github.PullRequest
+				if _, err := c.Get(t.Context(), "repositories/1/pulls/7", &v); err != nil || v.GetTitle() != "a" {
+					t.Errorf("%v, %v", v.GetTitle(), err)
 				}
 			}
 		})
 	}
 	wg.Wait()
+}
+
+// Something in front of GitHub answers, and lets GitHub's tag through: whoever asked finds that out, asks again, and
+// must not be told that nothing has changed.
+func TestLieIsNotKept(t *testing.T) {
+	t.Parallel()
+	const page = "<html><body>Unicorn!</body></html>"
+	for path, lies := range map[string][]string{
+		"repositories/1": {page, "{}", "[]", `{"id":2,"full_name":"a/b","owner":{"id":2}}`, `{"id":1,"full_name":"","owner":{"id":2}}`, `{"id":1,"full_name":"a/b"}`},
+		"repositories/1/pulls/7": {
+			page, "{}", "[]", "null", "", aPull("a")[:100], strings.Replace(aPull("a"), `"number":7`, `"number":99`, 1), strings.Replace(aPull("a"), "ec26", "; DROP", 1),
+			strings.Replace(aPull("a"), `"main"`, `""`, 1),
+		},
+		"repositories/1/pulls?per_page=100":                  {page, "{}", "null", `[{}]`, `[{"id":1}]`, `[1]`},
+		"repositories/1/issues/7/comments?per_page=100":      {page, "{}", `{"message":"not a list"}`, "null", `[{}]`, `[{"id":1}`, `[{"id":1},{}]`},
+		"repositories/1/commits/abc/check-runs?per_page=100": {page, "{}", `{"total_count":1}`, `{"check_runs":[]}`, `{"total_count":1,"check_runs":[{}]}`, "[]"},
+		"installation/repositories?per_page=100":             {page, "{}", `{"total_count":0}`, `{"total_count":0,"repositories":null}`},
+	} {
+		for _, lie := range lies {
+			g := &tagged{body: lie}
+			c := newHub(t, g.ServeHTTP).app(t, keeping).Client(1)
+			var v any
+			_, _ = c.Get(t.Context(), path, &v)
+			_, _ = c.Get(t.Context(), path, &v)
+			if len(g.sent) != 2 || g.sent[1] != "" {
+				t.Errorf("%s: kept %.60q", path, lie)
+			}
+		}
+	}
+}
+
+func TestKeptForSomeHours(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(1 << 20)
+		p := place{1, "x", ""}
+		c.put(&kept{place: p, since: time.Now()})
+		<-time.After(keptFor)
+		if c.get(p, time.Now().Add(-keptFor)) == nil {
+			t.Error("gone before its time")
+		}
+		<-time.After(time.Second)
+		if c.get(p, time.Now().Add(-keptFor)) != nil {
+			t.Error("there past its time")
+		}
+	})
 }
