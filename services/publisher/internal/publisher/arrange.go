@@ -16,13 +16,17 @@ type Draft struct {
 	Remarks Fingerprints
 }
 
-// Arrange says what the epoch needs beside its own intents: taking back what is open of earlier ones, and marking
-// what is fixed.
+// Arrange says what the epoch needs beside its own intents: taking back what is open of earlier ones, concluding what
+// is open of its run elsewhere, and marking what is fixed.
 func (w Work) Arrange(plan Plan, open []Surface) []Draft {
 	var out []Draft
 	for _, s := range open {
-		if w.Epoch.takesBack(s) && w.cell(s.Ref) == nil {
+		switch {
+		case w.cell(s.Ref) != nil:
+		case w.Epoch.takesBack(s):
 			out = append(out, Draft{Rank: RankTakeBack, Surface: s})
+		case w.Epoch.concludes(s):
+			out = append(out, Draft{Rank: RankOf(s.Ref), Surface: s})
 		}
 	}
 	return append(out, w.fixed(plan)...)
@@ -42,6 +46,13 @@ func (e Epoch) takesBack(s Surface) bool {
 	case SurfaceSummary, SurfaceRemark, SurfaceReaction, SurfaceReply:
 	}
 	return false
+}
+
+// concludes tells what is open of the epoch's own run on a surface that its project does not choose, or no longer: it is
+// not to stay open beside the result.
+func (e Epoch) concludes(s Surface) bool {
+	return s.Open && s.GitHubID != 0 && s.Shown.Compare(e.At) <= 0 && !e.Kind.Progress() &&
+		(s.Kind == SurfaceCheckRun || s.Kind == SurfaceStatus) && e.owns(s.Ref)
 }
 
 // ReviewedRun is the run that a review's key names.

@@ -74,6 +74,27 @@ func TestTakeBacks(t *testing.T) {
 	}
 }
 
+// TestConcludes: what is open of the epoch's own run on a surface that its project does not choose ends with it.
+func TestConcludes(t *testing.T) {
+	t.Parallel()
+	open := []Surface{
+		{Ref: checkOf(1, "head"), GitHubID: 1, Open: true}, {Ref: Ref{Kind: SurfaceStatus, Key: "head"}, GitHubID: 2, Open: true},
+	}
+	for kind, want := range map[Kind]int{KindResult: 2, KindRefused: 2, KindOverBudget: 2, KindQueued: 0, KindInProgress: 0} {
+		w := shown(kind, 2, 1, "head")
+		w.Cells = nil
+		got := w.Arrange(Plan{}, open)
+		for _, d := range got {
+			if d.Rank != RankOf(d.Surface.Ref) {
+				t.Errorf("%s: %s is written at rank %d", kind, d.Surface.Kind, d.Rank)
+			}
+		}
+		if len(got) != want {
+			t.Errorf("%s concludes %d, want %d", kind, len(got), want)
+		}
+	}
+}
+
 func TestArrangeReview(t *testing.T) {
 	t.Parallel()
 	say := Plan{Say: []Said{{Fingerprint: "aa"}, {Fingerprint: "bb"}}}

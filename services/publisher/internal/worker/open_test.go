@@ -1,0 +1,64 @@
+package worker
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fenceline-dev/fenceline/services/publisher/internal/publisher"
+)
+
+// TestSurfaceIsLeftMidRun: a project that no longer wants check runs has none left open by the run that was in work.
+func TestSurfaceIsLeftMidRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.sender(r.store)
+	e := r.epoch(publisher.TargetID(mint()), 5, 1, "bbbb")
+	r.publish(progress(e, 1, publisher.KindInProgress))
+	r.settle(s)
+	r.wantCheck("bbbb", "in_progress")
+	c := publisher.Configuration{Tenant: r.tenant, Project: e.PR.Project, Version: 1, Surfaces: []publisher.SurfaceKind{publisher.SurfaceSummary}}
+	if err := r.store.ConfigureProject(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	r.publish(e)
+	r.settle(s)
+	r.wantCheck("bbbb", "completed success")
+	r.page(e)
+}
+
+// TestChecksAreGrantedMidRun: the commit status that was pending in their place ends with the check run.
+func TestChecksAreGrantedMidRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var granted atomic.Bool
+	r.gh.set(func(w http.ResponseWriter, req *http.Request, done bool) bool {
+		if done || granted.Load() || req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/check-runs") {
+			return false
+		}
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"message":"Resource not accessible by integration"}`))
+		return true
+	})
+	s := r.sender(r.store)
+	e := r.epoch(publisher.TargetID(mint()), 5, 1, "bbbb")
+	settle := func(e publisher.Epoch) {
+		r.publish(e)
+		for range 4 {
+			r.settle(s)
+			r.pass(time.Minute)
+		}
+	}
+	settle(progress(e, 1, publisher.KindInProgress))
+	if n := len(r.gh.statuses); n != 1 || r.gh.statuses[0]["state"] != "pending" {
+		t.Fatalf("statuses %v", r.gh.statuses)
+	}
+	granted.Store(true)
+	settle(e)
+	r.wantCheck("bbbb", "completed success")
+	if last := r.gh.statuses[len(r.gh.statuses)-1]; last["state"] != "success" {
+		t.Errorf("beside the check run the status of the same head is %v", last["state"])
+	}
+}
