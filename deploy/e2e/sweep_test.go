@@ -518,6 +518,7 @@ func TestInstallationToldByNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "its end is found, and what was pushed", func() error { return w.shown(pushed.After) })
+	w.written()
 	if _, err := w.ctl.DeleteInstallation(t.Context(), w.installation.ID, silent); err != nil {
 		t.Fatal(err)
 	}

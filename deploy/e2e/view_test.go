@@ -87,13 +87,19 @@ func (w *world) resting(number int, sha string) view {
 	w.Helper()
 	eventually(w.T, sha[:7]+" is shown", func() error { return w.shows(sha) })
 	w.oneReview(w.atRest(), number, sha)
+	w.written()
+	return w.view(number)
+}
+
+// written waits until the publisher has nothing left to write.
+func (w *world) written() {
+	w.Helper()
 	eventually(w.T, "no intent is open", func() error {
 		if n := w.count(`SELECT count(*) FROM publisher.intents WHERE state IN ('pending', 'sending')`); n > 0 {
 			return fmt.Errorf("%d are", n)
 		}
 		return nil
 	})
-	return w.view(number)
 }
 
 // says checks that a text holds others.
