@@ -208,8 +208,10 @@ func TestPushDuringTheEngine(t *testing.T) {
 			t.Errorf("the old head was shown:\n%s", v.Body)
 		}
 	}
-	if old := w.page(opened.Pull.Number, opened.Pull.HeadSHA); len(old.checks) != 0 {
-		t.Errorf("check runs of the old head: %+v", old.checks)
+	for _, c := range w.page(opened.Pull.Number, opened.Pull.HeadSHA).checks {
+		if c.Status != "completed" || c.Conclusion != "neutral" || !strings.Contains(c.Summary, pushed.After[:7]) {
+			t.Errorf("the old head's check run does not say what took its place: %+v", c)
+		}
 	}
 }
 
