@@ -313,16 +313,6 @@ func (r Rules) lookedUp(c Cell, ev LookedUp, now time.Time) (Cell, []Effect, err
 	return c, nil, nil
 }
 
-// unanswered ends a review that GitHub never came to: it may be too large for it, and nothing else of the epoch is to
-// wait for it for ever.
-func (c Cell) unanswered(now time.Time) (Cell, []Effect, error) {
-	var halves []Effect
-	if c.Intent.Remarks.Len() > 1 {
-		halves = []Effect{Bisect{}}
-	}
-	return c.end(ReasonUnanswered, now), halves, nil
-}
-
 // known takes what shows an epoch that nobody has heard of, because an older database was restored, as the old
 // output that it is to become again.
 func (ev LookedUp) known() *Found {

@@ -1,5 +1,7 @@
 package publisher
 
+import "time"
+
 // Rank is the order in which an epoch's intents are written.
 type Rank int
 
@@ -67,4 +69,14 @@ func (c Cell) refused(f Failure) []Effect {
 		return []Effect{FallBack{}}
 	}
 	return nil
+}
+
+// unanswered ends a review that GitHub never came to: it may be too large for it, and nothing else of the epoch is to
+// wait for it for ever.
+func (c Cell) unanswered(now time.Time) (Cell, []Effect, error) {
+	var halves []Effect
+	if c.Intent.Remarks.Len() > 1 {
+		halves = []Effect{Bisect{}}
+	}
+	return c.end(ReasonUnanswered, now), halves, nil
 }
