@@ -34,7 +34,7 @@ func jitter(d time.Duration) time.Duration {
 // waits ends a listing that GitHub makes wait. The pause is as long as it said, never shorter; the listing itself
 // follows a little later, so that not all of an installation come at once.
 func waits(d time.Duration) ingest.SweepEnd {
-	return ingest.SweepEnd{Next: d + rand.N(d/5+1), Pause: d}
+	return ingest.SweepEnd{Next: d + rand.N(d/10+1), Pause: d}
 }
 
 // pace keeps calls of GitHub apart.

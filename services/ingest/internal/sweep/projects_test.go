@@ -222,11 +222,11 @@ func TestBreaksOff(t *testing.T) {
 	}{
 		"throttled": {func(s *scene) {
 			s.fail["pulls"] = &ghapp.Failure{Class: ghapp.Throttled, RetryAfter: 10 * time.Minute}
-		}, []ingest.SweepEnd{{Next: 11 * time.Minute, Pause: 10 * time.Minute}}, false},
+		}, []ingest.SweepEnd{{Next: 10 * time.Minute, Pause: 10 * time.Minute}}, false},
 		"a limit shorter than our own pause": {func(s *scene) {
 			s.fail["repository"] = &ghapp.Failure{Class: ghapp.Throttled, RetryAfter: time.Second}
-		}, []ingest.SweepEnd{{Next: 66 * time.Second, Pause: time.Minute}}, false},
-		"refused credentials": {func(s *scene) { s.fail["repository"] = &ghapp.Failure{Class: ghapp.Auth} }, []ingest.SweepEnd{{Next: 66 * time.Second, Pause: time.Minute}}, false},
+		}, []ingest.SweepEnd{{Next: time.Minute, Pause: time.Minute}}, false},
+		"refused credentials": {func(s *scene) { s.fail["repository"] = &ghapp.Failure{Class: ghapp.Auth} }, []ingest.SweepEnd{{Next: time.Minute, Pause: time.Minute}}, false},
 		"a server error":      {func(s *scene) { s.fail["repository"] = &ghapp.Failure{Class: ghapp.NotExecuted} }, []ingest.SweepEnd{{Next: time.Minute}}, false},
 		"no scheduler":        {func(s *scene) { s.fail["live"] = errors.New("away") }, []ingest.SweepEnd{{Next: time.Second}}, true},
 		"overtaken by news":   {func(s *scene) { s.overtake = true }, nil, false},
