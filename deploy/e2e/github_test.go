@@ -11,6 +11,7 @@ import (
 // calls are the classes of all calls that a walk makes.
 var calls = []string{
 	"tokens.create", "pulls.get", "repos.compare", "apps.get", "users.get", "comments.list", "comments.create", "checks.list", "checks.create",
+	"review_comments.list", "reviews.list", "reviews.create",
 }
 
 // TestGitHubLimitsEveryCall limits each kind of call once, in every form that GitHub has: the
@@ -23,8 +24,8 @@ func TestGitHubLimitsEveryCall(t *testing.T) {
 	}{
 		{"secondary 429", control.LimitFault{Secondary: true, Status: 429, RetryAfter: 1}, calls},
 		{"primary 403", control.LimitFault{Reset: 1}, []string{"tokens.create", "pulls.get", "comments.create"}},
-		{"secondary 403", control.LimitFault{Secondary: true, RetryAfter: 1}, []string{"repos.compare", "comments.list", "checks.create"}},
-		{"primary 429", control.LimitFault{Status: 429, Reset: 1}, []string{"users.get", "checks.list"}},
+		{"secondary 403", control.LimitFault{Secondary: true, RetryAfter: 1}, []string{"repos.compare", "comments.list", "reviews.create", "checks.create"}},
+		{"primary 429", control.LimitFault{Status: 429, Reset: 1}, []string{"users.get", "checks.list", "review_comments.list"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -39,6 +40,7 @@ func TestGitHubLimitsEveryCall(t *testing.T) {
 			if got := w.started(at); got != 1 {
 				t.Errorf("%d engine calls, want 1: a limit uses up no attempt", got)
 			}
+			w.handled("reviews.create", 1)
 			w.handled("comments.create", 1)
 			w.handled("checks.create", 1)
 		})
@@ -63,6 +65,7 @@ func TestGitHubFailsEveryCall(t *testing.T) {
 			w.repository()
 			opened := w.open(control.Send)
 			w.oneReview(w.atRest(), opened.Pull.Number, opened.Pull.HeadSHA)
+			w.handled("reviews.create", 1)
 			w.handled("comments.create", 1)
 			w.handled("checks.create", 1)
 		})

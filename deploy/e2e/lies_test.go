@@ -114,6 +114,8 @@ func TestGitHubLies(t *testing.T) {
 			{get, "/compare/", 1, cut},
 			{post, "/access_tokens", 1, cut},
 			{get, "/check-runs", 1, cut},
+			{get, "/reviews", 1, cut},
+			{post, "/reviews", 1, cut},
 			{post, "/comments", 1, cut},
 			{post, "/check-runs", 1, cut},
 		},
@@ -121,6 +123,7 @@ func TestGitHubLies(t *testing.T) {
 			{get, "/pulls/", 1, say(200, "application/json", "{}")},
 			{get, "/compare/", 1, say(200, "application/json", "{}")},
 			{post, "/access_tokens", 1, say(201, "application/json", "{}")},
+			{post, "/reviews", 1, say(200, "application/json", "{}")},
 			{post, "/comments", 1, say(201, "application/json", "{}")},
 			{post, "/check-runs", 1, say(201, "application/json", "")},
 			{get, "/app", 1, say(200, "application/json", "{}")},
@@ -149,6 +152,7 @@ func TestGitHubLies(t *testing.T) {
 			w.repository()
 			opened := w.open(control.Send)
 			w.oneReview(w.atRest(), opened.Pull.Number, opened.Pull.HeadSHA)
+			w.handled("reviews.create", 1)
 			w.handled("comments.create", 1)
 			w.handled("checks.create", 1)
 			if n := l.hits.Load(); n != 0 {
