@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// reasonNotPermitted is of intents that ended for want of a permission.
+var reasonNotPermitted = "refused_" + Failure{Reason: ReasonNotPermitted}.Word()
+
 // Step is the one thing that may be done next with an intent.
 type Step int
 
@@ -63,6 +66,18 @@ func (w Work) Ended() bool {
 		}
 	}
 	return true
+}
+
+// OnPage tells whether anything is still to be said on the pull request's page, beside its head's commit.
+func (w Work) OnPage() bool {
+	return slices.ContainsFunc(w.Cells, func(c Cell) bool { return !c.Intent.Ended() && !c.Intent.Ref.OnCommit() })
+}
+
+// NotPermitted tells that the page may not be written, nor read: what stands on the head's commit is left.
+func (w Work) NotPermitted() bool {
+	return !w.OnPage() && slices.ContainsFunc(w.Cells, func(c Cell) bool {
+		return !c.Intent.Ref.OnCommit() && c.Intent.State == StateEnded && c.Intent.Reason == reasonNotPermitted
+	})
 }
 
 // MayBeOut returns until when something of the epoch may still take effect on GitHub unseen, zero where

@@ -24,6 +24,9 @@ type Ref struct {
 	Key  string
 }
 
+// OnCommit tells what stands on a commit from what stands on the pull request's page.
+func (r Ref) OnCommit() bool { return r.Kind == SurfaceCheckRun || r.Kind == SurfaceStatus }
+
 // Surface is where one kind of output lives on a pull request, and what it shows as far as is known.
 type Surface struct {
 	Ref

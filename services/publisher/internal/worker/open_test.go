@@ -62,3 +62,34 @@ func TestChecksAreGrantedMidRun(t *testing.T) {
 		t.Errorf("beside the check run the status of the same head is %v", last["state"])
 	}
 }
+
+// TestPageMayNotBeRead: where a permission is taken away mid-run, the check run that may still be written says so.
+func TestPageMayNotBeRead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.sender(r.store)
+	e := r.epoch(publisher.TargetID(mint()), 5, 1, "bbbb")
+	r.publish(progress(e, 1, publisher.KindInProgress))
+	r.settle(s)
+	r.wantCheck("bbbb", "in_progress")
+	r.gh.set(func(w http.ResponseWriter, req *http.Request, done bool) bool {
+		if done || !strings.Contains(req.URL.Path, "/pulls/") && !strings.Contains(req.URL.Path, "/issues/") {
+			return false
+		}
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"message":"Resource not accessible by integration"}`))
+		return true
+	})
+	r.publish(e)
+	for range 8 {
+		r.settle(s)
+		r.pass(time.Minute)
+	}
+	r.wantCheck("bbbb", "completed success")
+	if state, reason := r.summary(e); state != "ended" || reason != "refused_not_permitted" {
+		t.Errorf("the comment is %s, %s", state, reason)
+	}
+	if n := r.told("publication:"); n != 1 {
+		t.Errorf("%d publications told, want 1", n)
+	}
+}

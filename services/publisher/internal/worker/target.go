@@ -83,6 +83,22 @@ func (x *session) each(ctx context.Context, w *publisher.Work, ev publisher.Even
 	}
 }
 
+// unread puts off what waits for the page to be read. Where that is refused, what stands on the head's commit does not
+// end with the rest: it is told once that has ended.
+func (x *session) unread(ctx context.Context, w *publisher.Work, f publisher.Failure) {
+	follows := f.Reason == publisher.ReasonNotPermitted && w.OnPage()
+	for n := range w.Cells {
+		c := &w.Cells[n]
+		switch {
+		case c.Intent.State != publisher.StatePending || x.lost:
+		case follows && c.Intent.Ref.OnCommit():
+			x.apply(ctx, w, c, publisher.Held{Reason: "the page may not be read"})
+		default:
+			x.apply(ctx, w, c, publisher.Delayed{Failure: f})
+		}
+	}
+}
+
 // settle finds out what became of writes whose answer is not known.
 func (x *session) settle(ctx context.Context, w *publisher.Work) {
 	for n := range w.Cells {
@@ -169,12 +185,12 @@ func (x *session) input(ctx context.Context, w *publisher.Work) (in publisher.In
 		x.each(ctx, w, publisher.Delayed{Failure: publisher.FailureOf(err)})
 		return in, false
 	}
-	if !w.Reviews() {
+	if !w.Reviews() || w.NotPermitted() {
 		return in, true
 	}
 	remarks, err := x.Remarker.Remarks(ctx, e)
 	if err != nil {
-		x.each(ctx, w, publisher.Delayed{Failure: publisher.FailureOf(err)})
+		x.unread(ctx, w, publisher.FailureOf(err))
 		return in, false
 	}
 	in.Plan = publisher.PlanRemarks(in.Review, remarks, memory.Said, w.SaidHere())
@@ -236,12 +252,12 @@ func (x *session) current(ctx context.Context, w *publisher.Work) bool {
 // matches reads GitHub in the same breath, for an epoch that shows a result: what it shows must be what
 // is there. Else it waits, and the scheduler is told what was read.
 func (x *session) matches(ctx context.Context, w *publisher.Work) bool {
-	if !w.Epoch.Kind.ShowsResult() {
+	if !w.Epoch.Kind.ShowsResult() || w.NotPermitted() {
 		return true
 	}
 	got, err := x.Reader.ReadPullRequest(ctx, w.Epoch.PR)
 	if err != nil {
-		x.each(ctx, w, publisher.Delayed{Failure: publisher.FailureOf(err)})
+		x.unread(ctx, w, publisher.FailureOf(err))
 		return false
 	}
 	if got.Shows(*w.Epoch.Run) {
