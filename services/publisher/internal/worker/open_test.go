@@ -2,6 +2,7 @@ package worker
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -92,4 +93,54 @@ func TestPageMayNotBeRead(t *testing.T) {
 	if n := r.told("publication:"); n != 1 {
 		t.Errorf("%d publications told, want 1", n)
 	}
+}
+
+// TestBackAndForthMidRun: A, B and A again, with remarks: every check run has concluded, A's review speaks of this head again,
+// B's of an older one, and nothing is said twice.
+func TestBackAndForthMidRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.sender(r.store)
+	target := publisher.TargetID(mint())
+	a := r.epoch(target, 5, 1, "aaaa")
+	r.publish(progress(a, 1, publisher.KindQueued))
+	r.settle(s)
+	r.shows(s, a, "x", "y")
+	b := r.epoch(target, 5, 2, "bbbb")
+	r.publish(progress(b, 2, publisher.KindInProgress))
+	r.settle(s)
+	r.wantCheck("bbbb", "in_progress")
+	again := a
+	again.At.Epoch = 2
+	r.gh.pull("5", "aaaa")
+	r.shows(s, again, "x", "y") // before B had its result
+	for range 3 {
+		r.pass(time.Minute)
+		r.settle(s)
+	}
+	r.wantCheck("bbbb", "completed neutral")
+	r.wantRemarks("x", "y")
+	b.At.Epoch = 3
+	r.gh.pull("5", "bbbb")
+	r.shows(s, b, "x", "z")
+	for range 3 {
+		r.pass(time.Minute)
+		r.settle(s)
+	}
+	r.wantCheck("aaaa", "completed neutral")
+	r.wantCheck("bbbb", "completed neutral")
+	r.wantRemarks("x", "-y", "z")
+	r.page(b)
+	again.At.Epoch = 4
+	r.gh.pull("5", "aaaa")
+	r.shows(s, again, "x", "y") // what came back is said anew, in a part of A's review
+	for range 3 {
+		r.pass(time.Minute)
+		r.settle(s)
+	}
+	r.wantRemarks("x", "-y", "-z", "y")
+	if got, want := r.reviewed(), []string{"aaaa", "older", "aaaa"}; !slices.Equal(got, want) {
+		t.Errorf("reviews of %v, want %v", got, want)
+	}
+	r.page(again)
 }
