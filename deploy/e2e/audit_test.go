@@ -36,7 +36,7 @@ func (w *world) canaries() []string {
 
 // mostLines bounds what one process may log in one test. A dependency that is away for a minute is no
 // reason for a flood.
-const mostLines = 1500
+var mostLines = sized(1500, 5000) // by size: a line for each intent that ends otherwise than shown
 
 // audit reads a process's log as somebody who should find nothing in it.
 type audit struct {
