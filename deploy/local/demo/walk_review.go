@@ -128,7 +128,8 @@ func (w *walk) settled(ctx context.Context) error {
 
 func (w *walk) intended(ctx context.Context) error {
 	err := w.await(ctx, "the publisher's intents", func(ctx context.Context) (bool, error) {
-		return len(w.intents) > 0, w.readIntents(ctx)
+		err := w.readIntents(ctx) // what is said before there is a result may come first, or last
+		return slices.ContainsFunc(w.intents, func(i *publisherv1.Intent) bool { return i.GetKind() == "result" }), err
 	})
 	if err != nil {
 		return err

@@ -237,7 +237,9 @@ func (x *session) current(ctx context.Context, w *publisher.Work) bool {
 	case err != nil:
 		x.each(ctx, w, publisher.Delayed{Failure: publisher.FailureOf(err)})
 	case got.Standing == publisher.Superseded:
-		obs.FenceVerdictIn(ctx, "SUPERSEDED")
+		if !w.Epoch.Kind.Progress() { // a result that comes right behind its progress is no fence that did not hold
+			obs.FenceVerdictIn(ctx, "SUPERSEDED")
+		}
 		x.each(ctx, w, publisher.Dropped{Reason: publisher.ReasonSuperseded})
 	case got.Standing == publisher.Waiting:
 		obs.FenceVerdictIn(ctx, "WAIT")
