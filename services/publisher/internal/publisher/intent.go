@@ -299,7 +299,7 @@ func (r Rules) lookedUp(c Cell, ev LookedUp, now time.Time) (Cell, []Effect, err
 	}
 	c.Surface = c.Surface.adopt(*found)
 	if found.Extra > 0 {
-		c.Surface = c.Surface.toCheck(false, now)
+		c.Surface = c.Surface.toClear(now)
 	}
 	switch {
 	case order > 0:

@@ -301,7 +301,7 @@ func TestWhatWasNotSeenMayShowUp(t *testing.T) {
 	}
 	next := with(sendingCell(OpCreate), func(c *Cell) { c.Surface, c.Intent.At = lost.Surface, Position{1, 3, 0} })
 	next, _, err = DefaultRules.Apply(next, Answered{Placed{ID: 5}}, now)
-	if err != nil || next.Surface.Checks != len(looks) || !next.Surface.CheckAt.Equal(now.Add(20*time.Second)) {
+	if err != nil || next.Surface.Checks != looksUnsure || !next.Surface.CheckAt.Equal(now.Add(20*time.Second)) {
 		t.Errorf("%d looks, the first at %s: %v", next.Surface.Checks, next.Surface.CheckAt, err)
 	}
 }

@@ -4,7 +4,12 @@ import "time"
 
 // looks are how long after a write its page is looked at again, and how long after that. A write that was not
 // answered, or was made twice, may have left a second output, which is to live for less than a minute.
-var looks = [...]time.Duration{10*time.Minute - 45*time.Second, 25 * time.Second, 20 * time.Second}
+var looks = [...]time.Duration{10*time.Minute - 45*time.Second, 25 * time.Second, 20 * time.Second, 20 * time.Second}
+
+const (
+	looksUnsure = 3 // what a write that was not answered may have left has just changed
+	looksMany   = 4 // what is known to be too many may be old: the first look lists all there is
+)
 
 // onceMore is when the page of a write that was answered at once is looked at.
 const onceMore = 10 * time.Minute
@@ -26,8 +31,16 @@ func (s Surface) toCheck(sure bool, now time.Time) Surface {
 	case sure && s.Checks <= 1:
 		s.Checks, s.CheckAt = 1, now.Add(onceMore)
 	default:
-		s.Checks = len(looks)
+		s.Checks = max(s.Checks, looksUnsure)
 		s.CheckAt = now.Add(looks[s.Checks-1])
+	}
+	return s
+}
+
+// toClear plans the looks at a surface of which more than one output was found.
+func (s Surface) toClear(now time.Time) Surface {
+	if s.Kind.checked() {
+		s.Checks, s.CheckAt = looksMany, now.Add(looks[looksMany-1])
 	}
 	return s
 }
@@ -39,6 +52,14 @@ func (s Surface) Checked(now time.Time) Surface {
 		s.CheckAt = now.Add(looks[s.Checks-1])
 	}
 	return s
+}
+
+// CheckFrom is since when outputs have changed that the next look lists, at the page of an epoch recorded then.
+func (s Surface) CheckFrom(recorded time.Time) time.Time {
+	if s.Checks == looksMany {
+		return time.Time{}
+	}
+	return recorded
 }
 
 // CheckLater plans the same look again.

@@ -70,11 +70,11 @@ func (x *session) check(ctx context.Context, w *publisher.Work, c *publisher.Cel
 	c.Surface = c.Surface.Checked(x.now())
 }
 
-// all lists the outputs of the surface that were written since its epoch was recorded, and the stored one in any
-// case, if it bears its marker still.
+// all lists the outputs of the surface that were written since its epoch was recorded, or all of them, and the
+// stored one in any case, if it bears its marker still.
 func (x *session) all(ctx context.Context, w *publisher.Work, c *publisher.Cell, healer Healer) ([]publisher.Found, error) {
 	id := c.Surface.GitHubID
-	all, err := healer.All(ctx, w.Epoch, c.Intent.Ref, w.Epoch.CreatedAt.Add(-lookBack))
+	all, err := healer.All(ctx, w.Epoch, c.Intent.Ref, c.Surface.CheckFrom(w.Epoch.CreatedAt.Add(-lookBack)))
 	if err != nil || len(all) == 0 || id == 0 || slices.ContainsFunc(all, func(f publisher.Found) bool { return f.ID == id }) {
 		return all, err
 	}

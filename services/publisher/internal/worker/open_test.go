@@ -144,3 +144,28 @@ func TestBackAndForthMidRun(t *testing.T) {
 	}
 	r.page(again)
 }
+
+// TestOldDuplicates: two comments from before the database knows, unchanged for long, become one within a minute.
+func TestOldDuplicates(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.sender(r.store)
+	target := publisher.TargetID(mint())
+	old, e := r.epoch(target, 5, 1, "aaaa"), r.epoch(target, 5, 2, "bbbb")
+	r.gh.place(botID, summaryOf(old))
+	r.gh.place(botID, summaryOf(old))
+	r.gh.set(func(w http.ResponseWriter, req *http.Request, done bool) bool {
+		if done || req.Method != http.MethodGet || req.URL.Query().Get("since") == "" {
+			return false
+		}
+		_, _ = w.Write([]byte(`[]`))
+		return true
+	})
+	r.publish(e)
+	for range 3 {
+		r.settle(s)
+		r.pass(20 * time.Second)
+	}
+	r.settle(s)
+	r.page(e)
+}
