@@ -49,6 +49,9 @@ func TestNothingForeignActs(t *testing.T) {
 			in.Review.Findings = append(in.Review.Findings, f)
 			in.Review.Omissions = append(in.Review.Omissions, Omission{Path: draw("left"), Reason: draw("why")})
 		}
+		for range rapid.SampledFrom([]int{0, 0, 6}).Draw(t, "of one reason") {
+			in.Review.Omissions = append(in.Review.Omissions, Omission{Path: draw("left"), Reason: "too many"})
+		}
 		for range rapid.SampledFrom([]int{0, 0, 300}).Draw(t, "more") { // what does not fit
 			in.Review.Findings = append(in.Review.Findings, in.Review.Findings...)[:min(400, 2*len(in.Review.Findings))]
 			in.Review.Omissions = append(in.Review.Omissions, in.Review.Omissions...)[:min(400, 2*len(in.Review.Omissions))]
@@ -152,7 +155,7 @@ func everything(t failer, e Epoch, in Input, ended string) {
 var reference = regexp.MustCompile(`#[0-9]`)
 
 // ourHTML is all the HTML that is ever posted, with whatever number.
-var ourHTML = regexp.MustCompile(`^(<details>\n<summary>\d+ earlier results?</summary>\n|</details>\n)$`)
+var ourHTML = regexp.MustCompile(`^(<details>\n<summary>\d+ (earlier results?|files? more left out)</summary>\n|</details>\n)$`)
 
 // posted looks at a body as GitHub makes a page of it, and at its raw text as other programs read it.
 func posted(t failer, p Place, body string, suggested *string) {

@@ -2,7 +2,6 @@ package publisher
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -202,41 +201,4 @@ func where(f Finding) string {
 		return fmt.Sprintf("%s:%d-%d", path, f.StartLine, f.Line)
 	}
 	return fmt.Sprintf("%s:%d", path, f.Line)
-}
-
-func (b *body) omissions(all []Omission) {
-	if len(all) == 0 {
-		return
-	}
-	b.left -= noteRoom
-	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b Omission) int { // what matters comes first
-		switch {
-		case a.Minor == b.Minor:
-			return 0
-		case b.Minor:
-			return -1
-		}
-		return 1
-	})
-	listed := 0
-	if b.add("\n**Left out**\n\n") {
-		for _, o := range all[:min(len(all), maxListed)] {
-			if !b.add(omission(o)) {
-				break
-			}
-			listed++
-		}
-	}
-	b.left += noteRoom
-	if rest := len(all) - listed; rest > 0 {
-		b.add(fmt.Sprintf("\n%s more, not listed here.\n", count(rest, "thing")))
-	}
-}
-
-func omission(o Omission) string {
-	if o.Path == "" {
-		return fmt.Sprintf("- %s\n", Code(o.Reason, maxDetail))
-	}
-	return fmt.Sprintf("- %s: %s\n", Code(o.Path, maxPath), Code(o.Reason, maxDetail))
 }
