@@ -28,8 +28,12 @@ func (s *Source) Input(ctx context.Context, installation, repositoryID int64, r 
 			continue
 		}
 		left := min(s.limits.ContentBytes, s.limits.TotalBytes-total)
-		if fetched == s.limits.Contents || left <= 0 {
-			f.NoContent = fmt.Sprintf("over the limit of %d files or %d bytes of content", s.limits.Contents, s.limits.TotalBytes)
+		switch {
+		case fetched == s.limits.Contents:
+			f.NoContent = fmt.Sprintf("over the limit of %d files whose content is read", s.limits.Contents)
+			continue
+		case left <= 0:
+			f.NoContent = fmt.Sprintf("over the limit of %s of content that is read", size(s.limits.TotalBytes))
 			continue
 		}
 		fetched++
@@ -50,7 +54,7 @@ func (s *Source) content(ctx context.Context, installation, repositoryID int64, 
 		return text, "", nil
 	}
 	if errors.Is(err, ErrTooLarge) {
-		return nil, fmt.Sprintf("its content is over the limit of %d bytes", limit), nil
+		return nil, fmt.Sprintf("its content is over the limit of %s", size(limit)), nil
 	}
 	switch f := ghapp.Classify(err); {
 	case f.Mint:
@@ -60,6 +64,17 @@ func (s *Source) content(ctx context.Context, installation, repositoryID int64, 
 		return nil, "GitHub does not give its content", nil
 	}
 	return nil, "", err
+}
+
+// size is a number of bytes for people: in MiB or KiB where it is a whole number of them.
+func size(bytes int) string {
+	switch {
+	case bytes > 0 && bytes%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	case bytes > 0 && bytes%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", bytes>>10)
+	}
+	return fmt.Sprintf("%d bytes", bytes)
 }
 
 // Contents reads a file as it is at a commit, up to limit bytes; a longer one is ErrTooLarge.

@@ -76,7 +76,7 @@ func TestInputFetchesWhatIsWantedWithinItsLimits(t *testing.T) {
 	}
 	want := map[string][2]string{
 		"a.go": {"a", ""}, "b.c": {"", ""}, "c.go": {"", "GitHub has no content for it"}, "d.go": {"", "GitHub does not give its content"},
-		"e.go": {"", "its content is over the limit of 10 bytes"}, "f.go": {"f", ""}, "g.go": {"", "over the limit of 5 files or 8388608 bytes of content"},
+		"e.go": {"", "its content is over the limit of 10 bytes"}, "f.go": {"f", ""}, "g.go": {"", "over the limit of 5 files whose content is read"},
 	}
 	for _, f := range in.Files {
 		if got := [2]string{string(f.Content), f.NoContent}; got != want[f.Path] {
@@ -99,6 +99,15 @@ func TestInputFailsWhereNothingIsSaidOfTheFile(t *testing.T) {
 		_, err := s.Input(t.Context(), 1, 42, reading, func(engine.File) bool { return true })
 		if f := ghapp.Classify(err); f.Class != class {
 			t.Errorf("%d: %s, want %s", code, f.Class, class)
+		}
+	}
+}
+
+func TestSizesAreForPeople(t *testing.T) {
+	t.Parallel()
+	for bytes, want := range map[int]string{0: "0 bytes", 10: "10 bytes", 1 << 10: "1 KiB", 8 << 20: "8 MiB", 8<<20 + 1: "8388609 bytes"} {
+		if got := size(bytes); got != want {
+			t.Errorf("size(%d) = %q, want %q", bytes, got, want)
 		}
 	}
 }
