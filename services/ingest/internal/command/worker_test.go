@@ -128,6 +128,9 @@ func TestOutcomes(t *testing.T) {
 	final := &ingest.Failure{Final: true, Err: errors.New("404")}
 	eyes, up, no := ingest.Eyes, ingest.ThumbsUp, ingest.Confused
 	reply := func(r ingest.Reaction, sentence string) *ingest.Reply {
+		if sentence != "" {
+			sentence = "`@ann`: " + sentence
+		}
 		return &ingest.Reply{Reaction: r, Sentence: sentence}
 	}
 	request := func(source ingest.RequestSource, key string, number int64, rerun bool) ingest.Asked {

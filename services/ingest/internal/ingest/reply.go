@@ -3,6 +3,7 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -134,7 +135,7 @@ const (
 func (c Command) Refuse(reason, sentence string) Outcome {
 	o := Outcome{Result: Refused, Reason: reason}
 	if c.Source == ByComment && c.Refusals < 2*manyRefusals {
-		o.Reply = &Reply{Reaction: Confused, Sentence: sentence}
+		o.Reply = &Reply{Reaction: Confused, Sentence: c.told(sentence)}
 		if c.Refusals >= manyRefusals {
 			o.Reply.Sentence = ""
 		}
@@ -146,12 +147,26 @@ func (c Command) Refuse(reason, sentence string) Outcome {
 func (c Command) Accept(r Reaction, sentence string, requests ...Asked) Outcome {
 	o := Outcome{Result: Accepted, Reason: string(c.Verb), Requests: requests}
 	if c.Source == ByComment {
-		o.Reply = &Reply{Reaction: r, Sentence: sentence}
+		o.Reply = &Reply{Reaction: r, Sentence: c.told(sentence)}
 	}
 	return o
 }
 
-// Sentences for people. They name nobody and nothing that could be acted upon.
+// maxSentence bounds a sentence in characters, as the publisher does.
+const maxSentence = 2000
+
+// told begins a sentence with whom it answers, since a page may hold the commands of several people. The login is
+// code, so that nobody is notified.
+func (c Command) told(sentence string) string {
+	if sentence == "" {
+		return ""
+	}
+	login := strings.ReplaceAll(c.By.Login, "`", "'")
+	text := []rune("`@" + login + "`: " + sentence)
+	return string(text[:min(len(text), maxSentence)])
+}
+
+// Sentences for people. They name nothing that could be acted upon; whom they answer is put before them.
 const (
 	SayPermission = "Only people with write access to this repository can ask for this."
 	SayVerbs      = "There is no such command: say `/fenceline review`, `/fenceline rerun`, `/fenceline explain`, `/fenceline pause` or `/fenceline resume`."
