@@ -47,12 +47,22 @@ func (db *DB) System(ctx context.Context, fn func(*Tx) error) error {
 // Tenant is System under the role fl_<service>_tenant, which sees the rows of one tenant only.
 // Role and tenant travel with BEGIN in one round trip. uuid.Nil is ErrNoTenant.
 func (db *DB) Tenant(ctx context.Context, tenant uuid.UUID, fn func(*Tx) error) error {
+	return db.tenant(ctx, "BEGIN", tenant, fn)
+}
+
+// TenantSnapshot is Tenant for reads of several statements that must agree: all see the database as it
+// was at the first. A write in it is refused.
+func (db *DB) TenantSnapshot(ctx context.Context, tenant uuid.UUID, fn func(*Tx) error) error {
+	return db.tenant(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", tenant, fn)
+}
+
+func (db *DB) tenant(ctx context.Context, begin string, tenant uuid.UUID, fn func(*Tx) error) error {
 	if tenant == uuid.Nil {
 		return ErrNoTenant
 	}
 	// Several statements in one message can't have parameters. A uuid's text form and a checked
 	// service name can be spliced.
-	return db.run(ctx, "BEGIN; SELECT pg_catalog.set_config('role', 'fl_"+db.service+"_tenant', true), "+
+	return db.run(ctx, begin+"; SELECT pg_catalog.set_config('role', 'fl_"+db.service+"_tenant', true), "+
 		"pg_catalog.set_config('fenceline.tenant', '"+tenant.String()+"', true)", fn)
 }
 
