@@ -30,11 +30,12 @@ func (s *Store) IssueReceipt(ctx context.Context, tenant ledger.TenantID, run le
 }
 
 // Receipts reads up to limit receipts before the cursor, newest first, with their ends and lines, and
-// the cursor of the last one.
+// the cursor of the last one. All of them are as they were at one moment: a receipt that is complete says
+// since when.
 func (s *Store) Receipts(ctx context.Context, tenant ledger.TenantID, run *ledger.RunID, before ledger.ReceiptCursor, limit int) ([]ledger.Receipt, ledger.ReceiptCursor, error) {
 	var receipts []ledger.Receipt
 	var last ledger.ReceiptCursor
-	err := s.db.Tenant(ctx, uuid.UUID(tenant), func(tx *pg.Tx) error {
+	err := s.db.TenantSnapshot(ctx, uuid.UUID(tenant), func(tx *pg.Tx) error {
 		rows, err := tx.Query(ctx, listReceipts, pgx.NamedArgs{
 			"tenant": tenant, "run": run, "before": before.CreatedAt, "before_run": before.Run, "limit": limit,
 		})
