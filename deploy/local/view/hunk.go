@@ -2,8 +2,8 @@ package view
 
 import "strings"
 
-// Hunk writes the last lines of a diff hunk, as they stand above an inline comment; what is cut off is said by its
-// header, which stays.
+// Hunk writes the last lines of a diff hunk, as they stand above an inline comment; its header
+// stays, and an ellipsis stands for what is cut off.
 func (t *Terminal) Hunk(hunk string, last int) {
 	lines := strings.Split(strings.TrimRight(Clean(hunk), "\n"), "\n")
 	if len(lines) > 0 && strings.HasPrefix(lines[0], "@@") {
@@ -11,6 +11,7 @@ func (t *Terminal) Hunk(hunk string, last int) {
 		lines = lines[1:]
 	}
 	if len(lines) > last {
+		t.Line("    %s", t.Dim("…"))
 		lines = lines[len(lines)-last:]
 	}
 	for _, line := range lines {

@@ -116,7 +116,7 @@ func TestHunk(t *testing.T) {
 	term := New(&out)
 	term.Color = true
 	term.Hunk("@@ -1,3 +1,4 @@ func f() {\n a\n-b\n+c\n+\td\x1b[2J\n", 2)
-	want := "    @@ -1,3 +1,4 @@ func f() {\n    +c\n    +    d"
+	want := "    @@ -1,3 +1,4 @@ func f() {\n    …\n    +c\n    +    d"
 	if got := stripped(out.String()); !strings.HasPrefix(got, want) || strings.Contains(out.String(), "[2J") && strings.Contains(out.String(), "\x1b[2J") {
 		t.Errorf("got %q, want it to begin with %q and to hold no escape of another's", got, want)
 	}
