@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/fenceline-dev/fenceline/deploy/local"
@@ -30,10 +29,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if o.JSON != "" {
-		if o.JSON, err = filepath.Abs(o.JSON); err != nil {
-			return fmt.Errorf("the file for JSON: %w", err)
-		}
+	if o.Quiet, err = effectiveQuiet(o); err != nil {
+		return err
+	}
+	if o.JSON, err = writable(o.JSON); err != nil {
+		return err
 	}
 	received, err := spans.Listen(ctx)
 	if err != nil {
@@ -75,13 +75,31 @@ func Run(ctx context.Context, o Options) (err error) {
 
 var errInterrupted = errors.New("interrupted; what was started is stopped again")
 
+// quietSetting is the scheduler's setting of the quiet window.
+const quietSetting = "SCHEDULER_QUIET"
+
 // settings shorten what a person would wait for; the simulated GitHub needs no pause between writes.
 func settings(o Options) map[string]string {
-	env := map[string]string{"SCHEDULER_QUIET": o.Quiet.String(), "PUBLISHER_WRITE_SPACING": "0s"}
+	env := map[string]string{quietSetting: o.Quiet.String(), "PUBLISHER_WRITE_SPACING": "0s"}
 	for name, value := range o.Stack.Env {
-		env[name] = value
+		if name != quietSetting { // o.Quiet is it
+			env[name] = value
+		}
 	}
 	return env
+}
+
+// effectiveQuiet is the quiet window that the scheduler gets: its own setting goes before the flag's.
+func effectiveQuiet(o Options) (time.Duration, error) {
+	set := o.Stack.Env[quietSetting]
+	if set == "" {
+		return o.Quiet, nil
+	}
+	quiet, err := time.ParseDuration(set)
+	if err != nil {
+		return 0, fmt.Errorf("the setting %s is no duration such as 3s: %w", quietSetting, err)
+	}
+	return quiet, nil
 }
 
 func show(ctx context.Context, o Options, what source, stack *local.Stack, received *spans.Receiver) error {
@@ -137,7 +155,7 @@ func (w *walk) through(ctx context.Context, what source) error {
 		err := stage(ctx)
 		if errors.As(err, new(*endError)) {
 			d := w.decision("skipped", "refused", "over_budget")
-			w.happened("decision", "scheduler", d.GetAt().AsTime(), "%s: %s", d.GetKind(), d.GetReason())
+			w.happened("decision", "scheduler", timeOf(d.GetAt()), "%s: %s", d.GetKind(), d.GetReason())
 			return errors.Join(err, w.published(ctx))
 		}
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -73,13 +74,15 @@ func (c *Cost) less(idleFrom, before, after counts) {
 	seconds := after.at.Sub(before.at).Seconds()
 	for _, s := range local.Services {
 		idle, a, b := rate(s, idleFrom, before), before.of[s], after.of[s]
-		share := Share{
-			Statements: max(0, b.Statements-a.Statements-idle.Statements*seconds), Commits: max(0, b.Commits-a.Commits-idle.Commits*seconds),
+		share := Share{ // whole ones, so that the parts add up to the sum
+			Statements: math.Round(max(0, b.Statements-a.Statements-idle.Statements*seconds)),
+			Commits:    math.Round(max(0, b.Commits-a.Commits-idle.Commits*seconds)),
 		}
 		c.Services[s] = share
 		c.Statements, c.Commits = c.Statements+share.Statements, c.Commits+share.Commits
 		c.Idle.Statements, c.Idle.Commits = c.Idle.Statements+idle.Statements, c.Idle.Commits+idle.Commits
 	}
+	c.Idle.Statements, c.Idle.Commits = tenths(c.Idle.Statements), tenths(c.Idle.Commits)
 }
 
 // measure has a second pull request reviewed and counts what that took. The times are read off its trace
@@ -151,9 +154,13 @@ func (c *Cost) times(trace []spans.Span) {
 			engine, outside = append(engine, s), append(outside, s)
 		}
 	}
-	c.WholeMs, c.GitHubMs, c.EngineMs = millis(to.Sub(from)), millis(view.Busy(github)), millis(view.Busy(engine))
-	c.OwnMillis = c.WholeMs - c.QuietMs - millis(view.Busy(outside))
+	whole := millis(to.Sub(from))
+	c.OwnMillis = tenths(whole - c.QuietMs - millis(view.Busy(outside)))
+	c.WholeMs, c.GitHubMs, c.EngineMs = tenths(whole), tenths(millis(view.Busy(github))), tenths(millis(view.Busy(engine)))
 }
+
+// tenths rounds to one decimal: more of them say nothing.
+func tenths(x float64) float64 { return math.Round(x*10) / 10 }
 
 func (w *walk) showCost(c *Cost) {
 	w.t.Title("What one walk takes")

@@ -2,8 +2,11 @@ package demo
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/fenceline-dev/fenceline/deploy/githubsim/control"
@@ -232,6 +235,34 @@ func verdicts(trace []spans.Span) []FenceVerdict {
 		}
 	}
 	return list
+}
+
+// writable is the absolute path of a file, once it is known that it can be written: who waited for a walk
+// wants its record. It leaves no file behind. Empty stays empty.
+func writable(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("the file for JSON has no path: %w", err)
+	}
+	var f *os.File
+	if _, err = os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if f, err = os.CreateTemp(filepath.Dir(path), ".fenceline-*"); err == nil {
+			defer func() { _ = os.Remove(f.Name()) }()
+		}
+	} else {
+		f, err = os.OpenFile(path, os.O_WRONLY, 0)
+	}
+	if err != nil {
+		var why *fs.PathError
+		if errors.As(err, &why) {
+			err = why.Err // of a file that was only made to see
+		}
+		return "", fmt.Errorf("the file for JSON, %s, cannot be written: %w", path, err)
+	}
+	return path, f.Close()
 }
 
 // write saves the record; a file that is there is replaced whole.

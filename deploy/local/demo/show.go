@@ -139,7 +139,7 @@ func (w *walk) showDecisions() {
 	var rows [][]string
 	for _, d := range w.page.GetDecisions() {
 		rows = append(rows, []string{
-			fmt.Sprintf("%+.3f s", d.GetAt().AsTime().Sub(w.began).Seconds()), d.GetKind(), view.Clean(d.GetReason()),
+			w.since(timeOf(d.GetAt())), d.GetKind(), view.Clean(d.GetReason()),
 			fmt.Sprint(d.GetGeneration()), fmt.Sprint(d.GetEpoch()), view.Clean(d.GetDetail()),
 		})
 	}

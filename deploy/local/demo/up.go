@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,10 @@ import (
 // Up runs the stack until ctx ends, with one reviewed pull request in it, and says how to ask it things.
 func Up(ctx context.Context, o Options) error {
 	t, cfg := o.Terminal, o.Stack
+	var err error
+	if o.Quiet, err = effectiveQuiet(o); err != nil {
+		return err
+	}
 	t.Title("Fenceline, the whole stack")
 	cfg.Env = settings(o)
 	cfg.Progress = func(what string) { t.Line("  %s %s", t.Green("up"), what); t.Waiting("  … starting") }
@@ -107,6 +112,7 @@ func hints(o Options, w *walk) {
 	}
 	call("ingest", fmt.Sprintf(`{"tenant":%q}`, tenant), "fenceline.ingest.v1.DeliveryService/ListDeliveries")
 	call("ingest", fmt.Sprintf(`{"tenant":%q}`, tenant), "fenceline.ingest.v1.IntegrationService/ListProjects")
+	call("ingest", fmt.Sprintf(`{"tenant":%q,"pull_request_url":%q,"idempotency_key":"look again","rerun":true}`, tenant, w.pull.HTMLURL), "fenceline.ingest.v1.IngestService/RequestReview")
 	call("scheduler", fmt.Sprintf(`{"query":%q}`, w.pull.HTMLURL), "fenceline.scheduler.v1.TargetService/ExplainTarget")
 	call("scheduler", fmt.Sprintf(`{"tenant":%q,"target_id":%q}`, tenant, w.page.GetTarget().GetTargetId()), "fenceline.scheduler.v1.TargetService/ListRuns")
 	call("reviewer", fmt.Sprintf(`{"tenant":%q,"run_id":%q}`, tenant, w.run.GetRunId()), "fenceline.reviewer.v1.ReviewerService/ListAttempts")
@@ -116,6 +122,9 @@ func hints(o Options, w *walk) {
 	call("publisher", fmt.Sprintf(`{"tenant":%q}`, tenant), "fenceline.publisher.v1.IntentService/ListIntents")
 	call("scheduler", `{"state":"MESSAGE_STATE_DISPATCHED","page_size":5}`, "fenceline.outbox.v1.OutboxService/ListMessages")
 	t.Line("  %s %s %s list", grpcurl, secured, at.GRPC["scheduler"])
+
+	t.Title("Look into the database, as its administrator")
+	t.Line("  %s", psql(o.Stack.Dir, at.Postgres))
 
 	t.Title("Play the people on the simulated GitHub")
 	repo := fmt.Sprintf("http://%s/repositories/%d", at.Control, w.repo.ID)
@@ -146,6 +155,16 @@ func hints(o Options, w *walk) {
 		flags += fmt.Sprintf(" --ca %s --cert %s --key %s", files.CA, files.Cert, files.Key)
 	}
 	t.Line("  %s explain%s %s", self(), flags, w.pull.HTMLURL)
+}
+
+// psql is a line that opens the database; the password stays in its file.
+func psql(state, addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		host, port = addr, "5432"
+	}
+	return fmt.Sprintf(`PGPASSWORD="$(cat %s)" psql 'postgres://postgres@%s:%s/fenceline?sslmode=disable'`,
+		filepath.Join(state, "postgres", "admin.password"), host, port)
 }
 
 // findGrpcurl is how grpcurl is called from here, with a note where it is not there.

@@ -121,7 +121,7 @@ func (w *walk) received(ctx context.Context) error {
 		return err
 	}
 	d := w.delivery
-	w.happened("receipt", "ingest", d.GetReceivedAt().AsTime(), "%s of %d bytes: %s, %s", d.GetReceiptId(), d.GetBytes(), d.GetDecision(), d.GetReason())
+	w.happened("receipt", "ingest", timeOf(d.GetReceivedAt()), "%s of %d bytes: %s, %s", d.GetReceiptId(), d.GetBytes(), d.GetDecision(), d.GetReason())
 	w.more("tenant %s, trace %s", d.GetTenant(), d.GetTraceId())
 	if d.GetTenant() == "" {
 		return fmt.Errorf("the delivery was recorded without a tenant: %s, %s", d.GetDecision(), d.GetReason())
@@ -135,12 +135,16 @@ func (w *walk) heard(ctx context.Context) error {
 	}
 	d := w.decision("due", "coalesced")
 	t := w.page.GetTarget()
-	w.happened("activity", "scheduler", d.GetAt().AsTime(), "target %s, generation %d, due in %s", t.GetTargetId(), d.GetGeneration(), view.Took(w.quiet))
+	w.happened("activity", "scheduler", timeOf(d.GetAt()), "target %s, generation %d, due in %s", t.GetTargetId(), d.GetGeneration(), view.Took(w.quiet))
 	return nil
 }
 
 func (w *walk) due(ctx context.Context) error {
-	at := w.decision("due", "coalesced").GetAt().AsTime().Add(w.quiet)
+	at := timeOf(w.decision("due", "coalesced").GetAt())
+	if at.IsZero() {
+		at = time.Now()
+	}
+	at = at.Add(w.quiet)
 	err := w.await(ctx, "the quiet window to pass", func(context.Context) (bool, error) { return time.Now().After(at), nil })
 	if err != nil {
 		return err
@@ -167,7 +171,7 @@ func (w *walk) claimed(ctx context.Context) error {
 	}
 	t := w.page.GetTarget()
 	if t.GetClaimed() {
-		w.happened("claim", "reviewer", time.Now(), "worker %s holds the target, by a lease until %s", t.GetWorker(), t.GetLeaseUntil().AsTime().Format("15:04:05 MST"))
+		w.happened("claim", "reviewer", time.Now(), "worker %s holds the target, by a lease until %s", t.GetWorker(), clock(timeOf(t.GetLeaseUntil())))
 		return nil
 	}
 	w.happened("claim", "reviewer", time.Now(), "claim %s, which has ended by now", claim)
@@ -184,9 +188,17 @@ func (w *walk) resolved(ctx context.Context) error {
 		return fmt.Errorf("read run %s: %w", d.GetRunId(), err)
 	}
 	w.run = res.GetRun()
-	w.happened("run", "scheduler", d.GetAt().AsTime(), "%s, fence held", w.run.GetRunId())
+	w.happened("run", "scheduler", timeOf(d.GetAt()), "%s, fence held", w.run.GetRunId())
 	w.more("compares %.12s…%.12s, merge base %.12s", w.run.GetBaseSha(), w.run.GetHeadSha(), w.run.GetMergeBaseSha())
 	return nil
+}
+
+// clock is a time of day, a dash where it is not told.
+func clock(at time.Time) string {
+	if at.IsZero() {
+		return "—"
+	}
+	return at.Format("15:04:05 MST")
 }
 
 // look reads target and decisions.

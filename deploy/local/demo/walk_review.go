@@ -18,7 +18,7 @@ func (w *walk) reserved(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.happened("reservation", "ledger", t.GetAt().AsTime(), "%s held for attempt %s", posted(t, "reserved"), t.GetAttemptId())
+	w.happened("reservation", "ledger", timeOf(t.GetAt()), "%s held for attempt %s", posted(t, "reserved"), t.GetAttemptId())
 	return nil
 }
 
@@ -71,7 +71,7 @@ func (w *walk) started(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.happened("attempt", "reviewer", a.GetStartedAt().AsTime(), "attempt %d of the run started, engine %s", a.GetNumber(), a.GetEngine())
+	w.happened("attempt", "reviewer", timeOf(a.GetStartedAt()), "attempt %d of the run started, engine %s", a.GetNumber(), a.GetEngine())
 	return nil
 }
 
@@ -85,7 +85,7 @@ func (w *walk) finished(ctx context.Context) error {
 	if err := w.readFindings(ctx, a.GetAttemptId()); err != nil {
 		return err
 	}
-	w.happened("result", "reviewer", a.GetEndedAt().AsTime(), "%s in %d bytes of diff, measured cost %s", count(len(w.findings), "finding"), a.GetDiffBytes(), money(a.GetCost()))
+	w.happened("result", "reviewer", timeOf(a.GetEndedAt()), "%s in %d bytes of diff, measured cost %s", count(len(w.findings), "finding"), a.GetDiffBytes(), money(a.GetCost()))
 	for _, rule := range w.rules {
 		if !slices.ContainsFunc(w.findings, func(f *reviewerv1.Finding) bool { return f.GetRule() == rule }) {
 			return fmt.Errorf("the engine did not find what breaks the rule %s in the made repository", rule)
@@ -113,7 +113,7 @@ func (w *walk) accepted(ctx context.Context) error {
 		return err
 	}
 	d := w.decision("accepted", "reused")
-	w.happened("epoch", "scheduler", d.GetAt().AsTime(), "fence held, result %s: epoch %d says what the page should show", d.GetKind(), d.GetEpoch())
+	w.happened("epoch", "scheduler", timeOf(d.GetAt()), "fence held, result %s: epoch %d says what the page should show", d.GetKind(), d.GetEpoch())
 	return nil
 }
 
@@ -122,7 +122,7 @@ func (w *walk) settled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.happened("settlement", "ledger", t.GetAt().AsTime(), "%s spent, %s back", posted(t, "spent"), posted(t, "available"))
+	w.happened("settlement", "ledger", timeOf(t.GetAt()), "%s spent, %s back", posted(t, "spent"), posted(t, "available"))
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (w *walk) intended(ctx context.Context) error {
 		return err
 	}
 	for _, i := range w.intents {
-		w.happened("intent", "publisher", i.GetCreatedAt().AsTime(), "%s", i.GetKey())
+		w.happened("intent", "publisher", timeOf(i.GetCreatedAt()), "%s", i.GetKey())
 	}
 	return nil
 }
@@ -145,6 +145,7 @@ func (w *walk) readIntents(ctx context.Context) error {
 		Tenant: w.delivery.GetTenant(), TargetId: w.page.GetTarget().GetTargetId(),
 	})
 	w.intents = res.GetIntents()
+	slices.SortStableFunc(w.intents, func(a, b *publisherv1.Intent) int { return timeOf(a.GetCreatedAt()).Compare(timeOf(b.GetCreatedAt())) })
 	return err
 }
 
@@ -199,7 +200,7 @@ func (w *walk) published(ctx context.Context) error {
 		return err
 	}
 	d := w.decision("published")
-	w.happened("published", "scheduler", d.GetAt().AsTime(), "epoch %d is delivered", d.GetEpoch())
+	w.happened("published", "scheduler", timeOf(d.GetAt()), "epoch %d is delivered", d.GetEpoch())
 	return nil
 }
 
@@ -213,7 +214,7 @@ func (w *walk) receipted(ctx context.Context) error {
 		return err
 	}
 	r := w.receipts[0]
-	w.happened("credit", "ledger", r.GetIssuedAt().AsTime(), "receipt of the run complete: %s, %s", money(r.GetTotal()), count(len(r.GetLines()), "attempt"))
+	w.happened("credit", "ledger", timeOf(r.GetIssuedAt()), "receipt of the run complete: %s, %s", money(r.GetTotal()), count(len(r.GetLines()), "attempt"))
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/fenceline-dev/fenceline/deploy/local/view"
 )
@@ -16,7 +17,7 @@ import (
 const (
 	// pollEvery is how often the read sides are asked what has happened.
 	pollEvery = 15 * time.Millisecond
-	// stepTime bounds one step of the walk.
+	// stepTime bounds one step of the walk, besides the quiet window.
 	stepTime = 20 * time.Second
 )
 
@@ -24,7 +25,8 @@ const (
 // sentence that says what was waited for.
 func (w *walk) await(ctx context.Context, what string, yes func(ctx context.Context) (bool, error)) error {
 	w.t.Waiting("            … waiting for " + what)
-	limit := time.NewTimer(stepTime)
+	most := stepTime + w.quiet
+	limit := time.NewTimer(most)
 	defer limit.Stop()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -48,9 +50,9 @@ func (w *walk) await(ctx context.Context, what string, yes func(ctx context.Cont
 			return fmt.Errorf("while waiting for %s, %w", what, err)
 		case <-limit.C:
 			if last != nil {
-				return fmt.Errorf("%s did not happen within %s; the last answer was: %w", what, stepTime, last)
+				return fmt.Errorf("%s did not happen within %s; the last answer was: %w", what, most, last)
 			}
-			return fmt.Errorf("%s did not happen within %s", what, stepTime)
+			return fmt.Errorf("%s did not happen within %s", what, most)
 		case <-tick.C:
 		}
 	}
@@ -73,20 +75,39 @@ func (e *endError) Error() string { return "the pull request was not reviewed: "
 
 // Step is one thing that happened, when and where.
 type Step struct {
-	Name   string    `json:"name"` // a stable word
-	Where  string    `json:"where"`
-	At     time.Time `json:"at"`
-	Millis float64   `json:"ms"` // since the pull request was opened
-	Text   string    `json:"text"`
+	Name   string     `json:"name"` // a stable word
+	Where  string     `json:"where"`
+	At     *time.Time `json:"at"` // nil: not told
+	Millis *float64   `json:"ms"` // since the pull request was opened; nil: not told
+	Text   string     `json:"text"`
 }
 
-// happened shows a step and keeps it.
+// happened shows a step and keeps it. A zero time is one that nobody told.
 func (w *walk) happened(name, where string, at time.Time, format string, args ...any) {
-	since := at.Sub(w.began)
-	s := Step{Name: name, Where: where, At: at.UTC(), Millis: millis(since), Text: view.Clean(fmt.Sprintf(format, args...))}
+	s := Step{Name: name, Where: where, Text: view.Clean(fmt.Sprintf(format, args...))}
+	if !at.IsZero() {
+		at, since := at.UTC(), millis(at.Sub(w.began))
+		s.At, s.Millis = &at, &since
+	}
 	w.steps = append(w.steps, s)
-	w.t.Line("%s  %s  %s %s", w.t.Dim(fmt.Sprintf("%+8.3f s", since.Seconds())), view.Pad(w.t.Who(where), 9),
+	w.t.Line("%s  %s  %s %s", w.t.Dim(fmt.Sprintf("%10s", w.since(at))), view.Pad(w.t.Who(where), 9),
 		view.Pad(w.t.Bold(name), 12), s.Text)
+}
+
+// since is a time of the walk as it is shown, a dash where it is not told.
+func (w *walk) since(at time.Time) string {
+	if at.IsZero() {
+		return "—"
+	}
+	return fmt.Sprintf("%+.3f s", at.Sub(w.began).Seconds())
+}
+
+// timeOf is the time that a service told, zero where it told none.
+func timeOf(at *timestamppb.Timestamp) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return at.AsTime()
 }
 
 // more shows what else belongs to the step.
