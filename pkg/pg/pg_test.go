@@ -91,6 +91,27 @@ func TestTenantSeesItsOwnRowsOnly(t *testing.T) {
 	}
 }
 
+// TestTenantSnapshotIsOfOneMoment commits a row between two reads, and tries to write.
+func TestTenantSnapshotIsOfOneMoment(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	_, db := open(t)
+	var before, after int64
+	err := db.TenantSnapshot(ctx, alice, func(tx *pg.Tx) error {
+		err := tx.QueryRow(ctx, count).Scan(&before)
+		return errors.Join(err, db.Tenant(ctx, alice, add(ctx, alice, 1)), tx.QueryRow(ctx, count).Scan(&after))
+	})
+	if err != nil || before != 0 || after != 0 {
+		t.Errorf("%d rows, then %d, %v; want none both times", before, after, err)
+	}
+	if err := db.TenantSnapshot(ctx, alice, add(ctx, alice, 2)); err == nil {
+		t.Error("a snapshot was written to")
+	}
+	if err := db.TenantSnapshot(ctx, uuid.Nil, add(ctx, alice, 2)); !errors.Is(err, pg.ErrNoTenant) {
+		t.Errorf("got %v, want ErrNoTenant", err)
+	}
+}
+
 func TestTenantWithoutSettingIsAnError(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
