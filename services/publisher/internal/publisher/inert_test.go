@@ -155,7 +155,7 @@ func everything(t failer, e Epoch, in Input, ended string) {
 var reference = regexp.MustCompile(`#[0-9]`)
 
 // ourHTML is all the HTML that is ever posted, with whatever number.
-var ourHTML = regexp.MustCompile(`^(<details>\n<summary>\d+ (earlier results?|files? more left out)</summary>\n|</details>\n)$`)
+var ourHTML = regexp.MustCompile(`^(<details>\n<summary>\d+ (earlier results?|more files? left out)</summary>\n|</details>\n)$`)
 
 // posted looks at a body as GitHub makes a page of it, and at its raw text as other programs read it.
 func posted(t failer, p Place, body string, suggested *string) {

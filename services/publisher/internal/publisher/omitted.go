@@ -99,7 +99,7 @@ func (b *body) unnamed(groups []left) {
 		total += max(0, len(l.paths)-maxNamed)
 	}
 	const unfold, kept = "\n</details>\n", noteRoom
-	fold := fmt.Sprintf("\n<details>\n<summary>%s more left out</summary>\n\n", count(total, "file"))
+	fold := fmt.Sprintf("\n<details>\n<summary>%s left out</summary>\n\n", count(total, "more file"))
 	if total == 0 || len(fold)+len(unfold)+kept > b.left {
 		return
 	}

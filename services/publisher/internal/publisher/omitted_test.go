@@ -35,7 +35,7 @@ func TestOmissionsAreGroupedByReason(t *testing.T) {
 		"twice the one": {[]Omission{minor, minor}, "\n**Left out**\n\n- `logo.png`: `binary`\n"},
 		"of the whole":  {append(files(1, "x"), Omission{Reason: "x"}, Omission{Reason: "x"}), "\n**Left out**\n\n- `0.go`: `x`\n- `x`\n"},
 		"many": {files(5, "slow"), "\n**Left out**\n\n- 5 files: `slow` (`0.go`, `1.go`, `2.go`, 2 more)\n" +
-			"\n<details>\n<summary>2 files more left out</summary>\n\n- `3.go`: `slow`\n- `4.go`: `slow`\n\n</details>\n"},
+			"\n<details>\n<summary>2 more files left out</summary>\n\n- `3.go`: `slow`\n- `4.go`: `slow`\n\n</details>\n"},
 	}
 	for name, c := range tests {
 		if diff := cmp.Diff(c.want, omitted(maxBody, c.all...)); diff != "" {
