@@ -23,7 +23,7 @@ func (w *world) brisk() {
 	maps.Copy(w.env["scheduler"], map[string]string{"SCHEDULER_LEASE": "1s", "SCHEDULER_RETRY_MAX": "300ms"})
 	maps.Copy(w.env["reviewer"], map[string]string{"REVIEWER_SCAN": "300ms", "REVIEWER_REAP_EVERY": "500ms", "REVIEWER_REAP_MARGIN": "500ms"})
 	maps.Copy(w.env["publisher"], map[string]string{
-		"PUBLISHER_GITHUB_TIMEOUT": "500ms", "PUBLISHER_GRACE": "1s", "PUBLISHER_LEASE": "2s", "PUBLISHER_POLL": "200ms",
+		"PUBLISHER_GITHUB_TIMEOUT": "500ms", "PUBLISHER_GRACE": "1s", "PUBLISHER_LEASE": "5s", "PUBLISHER_POLL": "200ms",
 	})
 }
 

@@ -168,7 +168,7 @@ func (x *session) pause(ctx context.Context, w *publisher.Work, f publisher.Fail
 	if f.Suspended() { // the scheduler's pause holds us up, and may be ended by an event
 		x.pending.Pause = min(x.pending.Told, x.Rules.HoldMax)
 	}
-	if epoch := w.Epoch; epoch.Reply == nil && !epoch.Kind.Progress() { // of what the scheduler waits for
+	if epoch := w.Epoch; epoch.Reply == nil { // a reply's target is none of the scheduler's
 		x.pending.Delayed = &epoch
 	}
 	x.Metrics.pause(ctx, f)

@@ -2543,17 +2543,18 @@ func (x *CheckCurrentResponse) GetReason() string {
 }
 
 type RecordPublicationRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	TargetId      string                 `protobuf:"bytes,2,opt,name=target_id,json=targetId,proto3" json:"target_id,omitempty"`
-	Lifecycle     int64                  `protobuf:"varint,3,opt,name=lifecycle,proto3" json:"lifecycle,omitempty"`
-	Epoch         int64                  `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	State         PublicationState       `protobuf:"varint,5,opt,name=state,proto3,enum=fenceline.scheduler.v1.PublicationState" json:"state,omitempty"`
-	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
-	CommentId     int64                  `protobuf:"varint,7,opt,name=comment_id,json=commentId,proto3" json:"comment_id,omitempty"`
-	CommentUrl    string                 `protobuf:"bytes,8,opt,name=comment_url,json=commentUrl,proto3" json:"comment_url,omitempty"`
-	CheckRunId    int64                  `protobuf:"varint,9,opt,name=check_run_id,json=checkRunId,proto3" json:"check_run_id,omitempty"`
-	Pause         *Pause                 `protobuf:"bytes,10,opt,name=pause,proto3" json:"pause,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Tenant    string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	TargetId  string                 `protobuf:"bytes,2,opt,name=target_id,json=targetId,proto3" json:"target_id,omitempty"`
+	Lifecycle int64                  `protobuf:"varint,3,opt,name=lifecycle,proto3" json:"lifecycle,omitempty"`
+	// 0 for what was met before the target said anything: with DELAYED.
+	Epoch         int64            `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	State         PublicationState `protobuf:"varint,5,opt,name=state,proto3,enum=fenceline.scheduler.v1.PublicationState" json:"state,omitempty"`
+	Reason        string           `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	CommentId     int64            `protobuf:"varint,7,opt,name=comment_id,json=commentId,proto3" json:"comment_id,omitempty"`
+	CommentUrl    string           `protobuf:"bytes,8,opt,name=comment_url,json=commentUrl,proto3" json:"comment_url,omitempty"`
+	CheckRunId    int64            `protobuf:"varint,9,opt,name=check_run_id,json=checkRunId,proto3" json:"check_run_id,omitempty"`
+	Pause         *Pause           `protobuf:"bytes,10,opt,name=pause,proto3" json:"pause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2884,7 +2885,7 @@ const file_fenceline_scheduler_v1_scheduler_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x06tenant\x12%\n" +
 	"\ttarget_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\btargetId\x12%\n" +
 	"\tlifecycle\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x01R\tlifecycle\x12\x1d\n" +
-	"\x05epoch\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x01R\x05epoch\x12J\n" +
+	"\x05epoch\x18\x04 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x05epoch\x12J\n" +
 	"\x05state\x18\x05 \x01(\x0e2(.fenceline.scheduler.v1.PublicationStateB\n" +
 	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\x05state\x12 \n" +
 	"\x06reason\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x06reason\x12\x1d\n" +
