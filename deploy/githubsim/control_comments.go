@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fenceline-dev/fenceline/deploy/githubsim/control"
 )
@@ -14,20 +15,32 @@ func (s *Server) toldComment(m *comment, raised ...*delivery) control.Comment {
 	last := m.history.now()
 	out := control.Comment{
 		ID: m.id, RepositoryID: m.pull.repo.id, Number: m.pull.number, Author: toldAccount(m.author), Body: last.value.body,
-		HTMLURL: s.commentPage(m), CreatedAt: m.created, UpdatedAt: last.value.updated, History: []control.CommentVersion{},
-		Reactions: []control.Reaction{}, Deliveries: s.told(raised...),
+		HTMLURL: s.commentPage(m), CreatedAt: m.created, UpdatedAt: last.value.updated, Reactions: toldReactions(m.reactions),
+		Deliveries: s.told(raised...),
 	}
-	if last.deleted {
-		at := last.at
-		out.DeletedAt = &at
-	}
-	for _, v := range m.history {
-		out.History = append(out.History, control.CommentVersion{At: v.at, By: v.value.by.login, Body: v.value.body, Deleted: v.deleted})
-	}
-	for _, r := range m.reactions {
-		out.Reactions = append(out.Reactions, control.Reaction{ID: r.id, User: r.by.login, Content: r.content})
-	}
+	out.History, out.DeletedAt = toldTexts(m.history)
 	return out
+}
+
+// toldTexts is every text that a comment had, and when it was deleted, if it is.
+func toldTexts(h history[commentText]) (told []control.CommentVersion, deleted *time.Time) {
+	told = []control.CommentVersion{}
+	for _, v := range h {
+		told = append(told, control.CommentVersion{At: v.at, By: v.value.by.login, Body: v.value.body, Deleted: v.deleted})
+	}
+	if last := h.now(); last.deleted {
+		at := last.at
+		deleted = &at
+	}
+	return told, deleted
+}
+
+func toldReactions(list []reaction) []control.Reaction {
+	told := []control.Reaction{}
+	for _, r := range list {
+		told = append(told, control.Reaction{ID: r.id, User: r.by.login, Content: r.content})
+	}
+	return told
 }
 
 func (s *Server) ctlComment(req *http.Request, in control.NewComment) (any, error) {

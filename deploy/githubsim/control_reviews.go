@@ -41,20 +41,11 @@ func (s *Server) toldRemark(m *reviewComment, raised ...*delivery) control.Revie
 		OriginalStartLine: m.anchor.start, OriginalPosition: m.anchor.position, StartSide: m.anchor.startSide, DiffHunk: m.anchor.hunk,
 		Outdated: m.current.position == 0, CommitID: m.current.commit, Line: m.current.line, StartLine: m.current.start,
 		Position: m.current.position, HTMLURL: s.remarkPage(m), CreatedAt: m.created, UpdatedAt: last.value.updated,
-		History: []control.CommentVersion{}, Reactions: []control.Reaction{}, Deliveries: s.told(raised...),
+		Reactions: toldReactions(m.reactions), Deliveries: s.told(raised...),
 	}
+	out.History, out.DeletedAt = toldTexts(m.history)
 	if m.replyTo != nil {
 		out.InReplyTo = m.replyTo.id
-	}
-	if last.deleted {
-		at := last.at
-		out.DeletedAt = &at
-	}
-	for _, v := range m.history {
-		out.History = append(out.History, control.CommentVersion{At: v.at, By: v.value.by.login, Body: v.value.body, Deleted: v.deleted})
-	}
-	for _, r := range m.reactions {
-		out.Reactions = append(out.Reactions, control.Reaction{ID: r.id, User: r.by.login, Content: r.content})
 	}
 	return out
 }
