@@ -99,6 +99,31 @@ func (r surfaceRow) surface() publisher.Surface {
 	}
 }
 
+// runRow is the run of an epoch, NULL and empty where it is about none.
+type runRow struct {
+	RunID        pgtype.UUID
+	BaseRef      string
+	BaseSha      string
+	HeadSha      string
+	MergeBaseSha string
+	Ordinal      int32
+	AttemptID    pgtype.UUID
+	Clean        bool
+	Errors       int32
+	Warnings     int32
+	Infos        int32
+	Engine       string
+	CostMicros   int64
+}
+
+func (r runRow) run() publisher.Run {
+	return publisher.Run{
+		ID: publisher.RunID(r.RunID.Bytes), BaseRef: r.BaseRef, BaseSHA: r.BaseSha, HeadSHA: r.HeadSha,
+		MergeBaseSHA: r.MergeBaseSha, Ordinal: r.Ordinal, Attempt: publisher.AttemptID(r.AttemptID.Bytes),
+		Clean: r.Clean, Errors: r.Errors, Warnings: r.Warnings, Infos: r.Infos, Engine: r.Engine, CostMicros: r.CostMicros,
+	}
+}
+
 // workRow is one intent with its epoch and its surface.
 type workRow struct {
 	Tenant         publisher.Tenant
@@ -113,19 +138,7 @@ type workRow struct {
 	RepositoryID   int64
 	Repository     string
 	Number         int64
-	RunID          pgtype.UUID
-	BaseRef        string
-	BaseSha        string
-	HeadSha        string
-	MergeBaseSha   string
-	Ordinal        int32
-	AttemptID      pgtype.UUID
-	Clean          bool
-	Errors         int32
-	Warnings       int32
-	Infos          int32
-	Engine         string
-	CostMicros     int64
+	runRow
 	EpochReason    string
 	Detail         string
 	NewerHeadSha   string
@@ -201,12 +214,8 @@ func (r workRow) epoch(at publisher.Position) publisher.Epoch {
 		e.Detail = ""
 	}
 	if r.RunID.Valid {
-		e.Run = &publisher.Run{
-			ID: publisher.RunID(r.RunID.Bytes), BaseRef: r.BaseRef, BaseSHA: r.BaseSha, HeadSHA: r.HeadSha,
-			MergeBaseSHA: r.MergeBaseSha, Ordinal: r.Ordinal, Attempt: publisher.AttemptID(r.AttemptID.Bytes),
-			Clean: r.Clean, Errors: r.Errors, Warnings: r.Warnings, Infos: r.Infos,
-			Engine: r.Engine, CostMicros: r.CostMicros,
-		}
+		run := r.run()
+		e.Run = &run
 	}
 	return e
 }

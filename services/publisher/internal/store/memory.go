@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/fenceline-dev/fenceline/pkg/pg"
 	"github.com/fenceline-dev/fenceline/services/publisher/internal/publisher"
@@ -44,31 +43,14 @@ func (s *Store) Recall(ctx context.Context, e publisher.Epoch) (publisher.Memory
 }
 
 type pastRow struct {
-	Lifecycle    int64
-	Epoch        int64
-	RunID        pgtype.UUID
-	BaseRef      string
-	BaseSha      string
-	HeadSha      string
-	MergeBaseSha string
-	Ordinal      int32
-	AttemptID    pgtype.UUID
-	Clean        bool
-	Errors       int32
-	Warnings     int32
-	Infos        int32
-	Engine       string
-	CostMicros   int64
-	URL          string
+	Lifecycle int64
+	Epoch     int64
+	runRow
+	URL string
 }
 
 func (r pastRow) past() publisher.Past {
 	return publisher.Past{
-		At: publisher.Position{Lifecycle: r.Lifecycle, Epoch: r.Epoch}, URL: r.URL,
-		Run: publisher.Run{
-			ID: publisher.RunID(r.RunID.Bytes), BaseRef: r.BaseRef, BaseSHA: r.BaseSha, HeadSHA: r.HeadSha,
-			MergeBaseSHA: r.MergeBaseSha, Ordinal: r.Ordinal, Attempt: publisher.AttemptID(r.AttemptID.Bytes),
-			Clean: r.Clean, Errors: r.Errors, Warnings: r.Warnings, Infos: r.Infos, Engine: r.Engine, CostMicros: r.CostMicros,
-		},
+		At: publisher.Position{Lifecycle: r.Lifecycle, Epoch: r.Epoch}, URL: r.URL, Run: r.run(),
 	}
 }
